@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "broker/acquire.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "broker/connection.h"
+#include "broker/explain.h"
+#include "broker/grant.h"
+#include "broker/text.h"
+
+#define WANTS_SERVED (WIRE_WANT_SCHED | WIRE_WANT_NICE)
+#define WANTS_KNOWN                                                                               \
+        (WANTS_SERVED | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | WIRE_WANT_IRQ | WIRE_WANT_BLOCK_QUEUE)
+
+/* Declared timing: of a cycle of at most an hour; longer ones are a mistake in the unit. */
+#define PERIOD_NS_MAX UINT64_C(3600000000000)
+
+static bool timing_is_declared(const struct timing *timing) {
+        return timing->period_ns != 0 || timing->computation_ns != 0 || timing->deadline_ns != 0;
+}
+
+static bool timing_is_sound(const struct timing *timing) {
+        if (!timing_is_declared(timing))
+                return true;
+
+        return timing->computation_ns > 0 && timing->computation_ns <= timing->deadline_ns &&
+               timing->deadline_ns <= timing->period_ns && timing->period_ns <= PERIOD_NS_MAX;
+}
+
+static enum reason check_form(const struct call *call, const struct wire_acquire *wire, const struct timing *timing) {
+        if ((wire->flags & ~(uint64_t) WIRE_ACQUIRE_FLAGS_ALL) != 0 || (wire->want & ~(uint32_t) WANTS_KNOWN) != 0)
+                return REASON_INVALID;
+        if ((wire->want & ~(uint32_t) WANTS_SERVED) != 0)
+                return REASON_UNSUPPORTED;
+        /* a kind's value without the kind: half a request, which must not pass for a whole one */
+        if (wire->memlock_bytes != 0 || wire->cpu_latency_us != 0 || wire->block_max_sectors_kb != 0 ||
+            wire->irq_priority != 0 || wire->irq[0] != '\0' || wire->block[0] != '\0' || wire->padding != 0)
+                return REASON_UNSUPPORTED;
+        if (wire->lifetime > WIRE_LIFETIME_SECONDS ||
+            (wire->lifetime == WIRE_LIFETIME_SECONDS) != (wire->lifetime_s != 0))
+                return REASON_INVALID;
+        if (((wire->flags & WIRE_ACQUIRE_PIDFD) != 0) != (call->pidfd >= 0))
+                return REASON_INVALID;
+
+        return timing_is_sound(timing) ? REASON_NONE : REASON_INVALID;
+}
+
+static void refuse(const struct call *call, struct wire_answer *answer, const struct refusal *refusal) {
+        answer->reason = refusal->reason;
+        if (refusal->decision && refusal->decision->role)
+                text_copy(answer->role, sizeof(answer->role), refusal->decision->role->name);
+        explain_refusal(&answer->explanation, refusal);
+}
+
+struct situation acquire_situation(const struct call *call, struct user *user) {
+        struct broker *broker = call->broker;
+        uint64_t now_us = broker_now_us(broker);
+
+        return (struct situation) {
+                .uid = call->peer->uid,
+                .gids = call->peer->gids,
+                .n_gids = call->peer->n_gids,
+                .in_user_namespace = call->peer->in_user_namespace,
+                .rt_possible = broker->self.broken == REASON_NONE,
+                .threads_held = user->n_leases,
+                .threads_held_by_role = user->threads_by_role,
+                .threads_total = lease_table_size(&broker->leases),
+                .grant_tokens = bucket_tokens(&user->grants, now_us),
+                .grant_wait_ms = (unsigned) ((bucket_wait_us(&user->grants, 1, now_us) + 999) / 1000),
+        };
+}
+
+/* Whether the lease would hold more than it does. Asking again for what is there costs nothing. */
+static bool is_raise(const struct lease *lease, const struct request *request) {
+        const struct grant *sched = &lease->grants[KIND_SCHED];
+        const struct grant *nice = &lease->grants[KIND_NICE];
+
+        if (lease->state != WIRE_LEASE_IN_FORCE)
+                return true;
+        if (request->wants_sched && (!sched->held || sched->set.sched.policy != request->policy ||
+                                     request->priority > sched->set.sched.priority))
+                return true;
+
+        return request->wants_nice && (!nice->held || request->nice < nice->set.nice.nice);
+}
+
+static struct decision decide(const struct call *call, struct situation *now, const struct lease *lease,
+                              const struct request *request, bool *ret_uses_token) {
+        *ret_uses_token = !lease || is_raise(lease, request);
+        if (lease) {
+                now->leased = true;
+                now->leased_role = lease->role_index;
+        }
+        if (!*ret_uses_token && now->grant_tokens == 0)
+                now->grant_tokens = 1;
+        if (request->wants_sched && sched_is_rt(request->policy))
+                now->rt_possible = self_can_raise(&call->broker->self);
+
+        return policy_evaluate(broker_policy(call->broker), now, request);
+}
+
+static struct wanted wanted_from(const struct request *request, const struct decision *decision) {
+        return (struct wanted) {
+                .sched = request->wants_sched,
+                .policy = decision->policy,
+                .priority = decision->priority,
+                .nice_too = request->wants_nice,
+                .nice = decision->nice,
+        };
+}
+
+static void describe_now(const struct sched_values *now, struct wire_answer *answer) {
+        answer->policy = (uint32_t) now->policy;
+        answer->priority = now->priority;
+        answer->nice = now->nice;
+        answer->reset_on_fork = now->reset_on_fork;
+}
+
+static void describe_previous(const struct sched_values *before, struct wire_answer *answer) {
+        answer->previous_policy = (uint32_t) before->policy;
+        answer->previous_priority = before->priority;
+        answer->previous_nice = before->nice;
+}
+
+static void describe_lease(const struct lease *lease, struct wire_answer *answer) {
+        memcpy(answer->id, lease->id, sizeof(answer->id));
+        memcpy(answer->role, lease->role, sizeof(answer->role));
+        answer->pid = (uint64_t) lease->thread.pid;
+        answer->tid = (uint64_t) lease->thread.tid;
+}
+
+void acquire_describe(const struct lease *lease, struct wire_answer *answer) {
+        struct sched_values now;
+
+        describe_lease(lease, answer);
+        if (sched_read(lease->thread.tid, &now) >= 0)
+                describe_now(&now, answer);
+}
+
+static void describe_outcome(const struct lease *lease, const struct grant_outcome *outcome, struct wire_answer *answer) {
+        describe_lease(lease, answer);
+        describe_previous(&outcome->before, answer);
+        describe_now(&outcome->after, answer);
+}
+
+static void describe_dry_run(const struct request *request, const struct decision *decision, pid_t tid,
+                             struct wire_answer *answer) {
+        struct sched_values now;
+
+        if (sched_read(tid, &now) >= 0)
+                describe_previous(&now, answer);
+        answer->flags |= WIRE_ANSWER_DRY_RUN;
+        answer->policy = request->wants_sched ? (uint32_t) decision->policy : answer->previous_policy;
+        answer->priority = request->wants_sched ? decision->priority : answer->previous_priority;
+        answer->nice = request->wants_nice ? decision->nice : answer->previous_nice;
+        answer->reset_on_fork = 1;
+        text_copy(answer->role, sizeof(answer->role), decision->role->name);
+}
+
+/* grant_apply() with the dispatcher above what it gives, and the counts kept. */
+static enum reason apply(struct broker *broker, struct lease *lease, const struct wanted *wanted,
+                         struct grant_outcome *outcome) {
+        bool was_rt = lease_is_rt(lease);
+        enum reason reason;
+
+        if (wanted->sched && sched_is_rt(wanted->policy))
+                self_want(&broker->self, true);
+
+        reason = grant_apply(broker, lease, wanted, outcome);
+        if (reason == REASON_NONE)
+                lease->state = WIRE_LEASE_IN_FORCE;
+        /* a new one is counted when it is added */
+        if (lease->seq != 0)
+                lease_count_rt(broker, was_rt, lease_is_rt(lease));
+        return reason;
+}
+
+static struct request request_from(const struct wire_acquire *wire) {
+        static const enum lifetime lifetimes[] = {
+                [WIRE_LIFETIME_THREAD] = LIFETIME_THREAD,
+                [WIRE_LIFETIME_CONNECTION] = LIFETIME_CONNECTION,
+                [WIRE_LIFETIME_SECONDS] = LIFETIME_SECONDS,
+        };
+
+        return (struct request) {
+                .role = wire->role,
+                .wants_sched = wire->want & WIRE_WANT_SCHED,
+                .policy = (int) wire->policy,
+                .priority = wire->priority,
+                .wants_nice = wire->want & WIRE_WANT_NICE,
+                .nice = wire->nice,
+                .lifetime = lifetimes[wire->lifetime],
+                .lifetime_s = wire->lifetime_s,
+                .clamp = wire->flags & WIRE_ACQUIRE_CLAMP,
+        };
+}
+
+/* The lease that the thread has already, if it is still that thread and that user. */
+static struct lease *find_existing(const struct call *call, const struct target *target) {
+        struct lease *lease = lease_find_by_tid(&call->broker->leases, target->thread.tid);
+
+        if (!lease)
+                return NULL;
+        if (lease->thread.inode != target->thread.inode || lease->thread.start_time != target->thread.start_time) {
+                lease_end(call->broker, lease, REASON_THREAD_ENDED, "its thread ended");
+                return NULL;
+        }
+        if (lease->uid != call->peer->uid) {
+                lease_end(call->broker, lease, REASON_CREDENTIALS_CHANGED, "its thread runs as another user");
+                return NULL;
+        }
+
+        return lease;
+}
+
+/* All that is known of a request on its way. */
+struct acquisition {
+        const struct call *call;
+        const struct wire_acquire *wire;
+        struct timing timing;
+        struct request request;
+        struct target target;
+        struct user *user;              /* whose quota it takes */
+        struct lease *lease;            /* that the thread has already; NULL if none */
+        struct decision decision;
+        bool uses_token;
+};
+
+static struct refusal refusal_of(const struct acquisition *a, enum reason reason) {
+        return (struct refusal) {
+                .reason = reason,
+                .uid = a->call->peer->uid,
+                .pid = a->wire->pid,
+                .tid = a->wire->tid,
+                .policy = broker_policy(a->call->broker),
+                .request = &a->request,
+        };
+}
+
+static void finish_grant(const struct acquisition *a, struct lease *lease, bool is_new) {
+        struct broker *broker = a->call->broker;
+
+        if (a->wire->reason[0] != '\0' || is_new)
+                text_escape(lease->reason, sizeof(lease->reason), a->wire->reason, sizeof(a->wire->reason));
+        if (timing_is_declared(&a->timing) || is_new)
+                lease->timing = a->timing;
+        lease->lifetime = a->wire->lifetime;
+        lease_bind(lease, lease->lifetime == WIRE_LIFETIME_CONNECTION ? a->call->connection : NULL);
+        (void) lease_set_expiry(broker, lease, a->decision.lifetime_s);
+        lease_save(broker, lease, NULL);
+
+        broker_tell(broker, lease, is_new ? WIRE_EVENT_GRANTED : WIRE_EVENT_UPDATED, REASON_NONE,
+                    is_new ? "granted" : "changed by its holder");
+}
+
+/* The decision is yes: do it. */
+static enum reason carry_out(struct acquisition *a, struct wire_answer *answer, struct grant_outcome *outcome) {
+        struct broker *broker = a->call->broker;
+        struct wanted wanted = wanted_from(&a->request, &a->decision);
+        struct lease *lease = a->lease;
+        bool is_new = !lease;
+        enum reason reason;
+
+        if (is_new) {
+                if (lease_new(broker, a->user, a->call->peer->uid, &a->target, &lease) < 0)
+                        return REASON_RESOURCES;
+                lease->transport = a->call->transport;
+                lease_set_role(broker, lease, a->decision.role);
+        } else {
+                lease->creds = a->target.creds; /* checked just now */
+        }
+
+        reason = apply(broker, lease, &wanted, outcome);
+        if (reason == REASON_NONE && is_new && lease_add(broker, lease) < 0) {
+                grant_restore(broker, lease);
+                reason = REASON_RESOURCES;
+        }
+        if (reason != REASON_NONE) {
+                if (is_new)
+                        (void) lease_free(broker, lease);
+                lease_count_rt(broker, false, false);
+                return reason;
+        }
+
+        lease_set_role(broker, lease, a->decision.role);
+        finish_grant(a, lease, is_new);
+        describe_outcome(lease, outcome, answer);
+        return REASON_NONE;
+}
+
+static enum reason find_target(struct acquisition *a) {
+        const struct target_request target = { a->wire->pid, a->wire->tid, a->call->pidfd };
+        struct broker *broker = a->call->broker;
+        uint64_t now_us = broker_now_us(broker);
+        enum reason reason;
+
+        reason = target_resolve(&broker->kernel, a->call->peer, &target, &a->target);
+        /* looking through the threads of a namespace is work: four of them count for a message */
+        for (unsigned n = a->target.n_scanned / 4; n > 0; n--)
+                (void) bucket_take(&a->call->user->messages, now_us);
+        if (reason != REASON_NONE)
+                return reason;
+
+        a->user = user_get(&broker->users, broker_policy(broker), a->target.quota_uid, now_us);
+        if (!a->user)
+                return REASON_RESOURCES;
+        a->lease = find_existing(a->call, &a->target);
+        return REASON_NONE;
+}
+
+static void serve(struct acquisition *a, struct wire_answer *answer) {
+        const struct call *call = a->call;
+        struct situation now;
+        struct refusal refusal;
+        struct grant_outcome outcome = {};
+        enum reason reason;
+
+        now = acquire_situation(call, a->user);
+        now.in_user_namespace = a->target.in_user_namespace;
+        a->decision = decide(call, &now, a->lease, &a->request, &a->uses_token);
+        answer->pid = (uint64_t) a->target.thread.pid;
+        answer->tid = (uint64_t) a->target.thread.tid;
+        if (a->decision.clamped)
+                answer->flags |= WIRE_ANSWER_CLAMPED;
+        if (a->lease)
+                answer->flags |= WIRE_ANSWER_UPDATED;
+
+        if (a->decision.verdict != VERDICT_GRANT) {
+                refusal = refusal_of(a, a->decision.reason);
+                refusal.decision = &a->decision;
+                refusal.cause = a->decision.reason == REASON_DEGRADED ? call->broker->self.cause : NULL;
+                refuse(call, answer, &refusal);
+                return;
+        }
+        if (a->wire->flags & WIRE_ACQUIRE_DRY_RUN) {
+                describe_dry_run(&a->request, &a->decision, a->target.thread.tid, answer);
+                return;
+        }
+
+        reason = carry_out(a, answer, &outcome);
+        if (reason != REASON_NONE) {
+                refusal = refusal_of(a, reason);
+                refusal.cause = outcome.cause;
+                refuse(call, answer, &refusal);
+                return;
+        }
+        if (a->uses_token)
+                (void) bucket_take(&a->user->grants, broker_now_us(call->broker));
+}
+
+void acquire_lease(const struct call *call, const struct wire_acquire *wire, struct wire_answer *answer) {
+        struct acquisition a = {
+                .call = call,
+                .wire = wire,
+                .timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns },
+                .target.thread = THREAD_NONE,
+        };
+        struct refusal refusal;
+        enum reason reason;
+
+        reason = check_form(call, wire, &a.timing);
+        if (reason == REASON_NONE) {
+                a.request = request_from(wire);
+                reason = find_target(&a);
+        }
+        if (reason == REASON_NONE) {
+                serve(&a, answer);
+        } else {
+                refusal = refusal_of(&a, reason);
+                refuse(call, answer, &refusal);
+        }
+
+        thread_close(&a.target.thread);
+}
+
+static void refuse_update(const struct call *call, struct wire_answer *answer, enum reason reason,
+                          const struct request *request, const struct decision *decision, const char *cause) {
+        const struct refusal refusal = {
+                .reason = reason,
+                .uid = call->peer->uid,
+                .policy = broker_policy(call->broker),
+                .request = request,
+                .decision = decision,
+                .cause = cause,
+        };
+
+        refuse(call, answer, &refusal);
+}
+
+/* The common end of UPDATE and RENEW: ask the policy, do it. */
+static void change_lease(const struct call *call, struct lease *lease, const struct request *request, bool dry_run,
+                         struct wire_answer *answer) {
+        struct broker *broker = call->broker;
+        struct situation now = acquire_situation(call, lease->user);
+        struct grant_outcome outcome;
+        struct decision decision;
+        struct wanted wanted;
+        enum reason reason;
+        bool uses_token;
+
+        decision = decide(call, &now, lease, request, &uses_token);
+        if (decision.verdict != VERDICT_GRANT) {
+                refuse_update(call, answer, decision.reason, request, &decision, broker->self.cause);
+                return;
+        }
+        if (decision.clamped)
+                answer->flags |= WIRE_ANSWER_CLAMPED;
+        if (dry_run) {
+                describe_dry_run(request, &decision, lease->thread.tid, answer);
+                return;
+        }
+
+        wanted = wanted_from(request, &decision);
+        reason = apply(broker, lease, &wanted, &outcome);
+        if (reason != REASON_NONE) {
+                refuse_update(call, answer, reason, request, NULL, outcome.cause);
+                return;
+        }
+        describe_outcome(lease, &outcome, answer);
+        if (uses_token)
+                (void) bucket_take(&lease->user->grants, broker_now_us(broker));
+        if (request->lifetime == LIFETIME_SECONDS)
+                (void) lease_set_expiry(broker, lease, decision.lifetime_s);
+}
+
+static void finish_change(const struct call *call, struct lease *lease, struct wire_answer *answer) {
+        if (answer->reason != REASON_NONE || (answer->flags & WIRE_ANSWER_DRY_RUN))
+                return;
+
+        lease_save(call->broker, lease, NULL);
+        if (answer->tid == 0)
+                acquire_describe(lease, answer); /* its timing alone was changed */
+        broker_tell(call->broker, lease, WIRE_EVENT_UPDATED, REASON_NONE, "changed by its holder");
+}
+
+void acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
+                    struct wire_answer *answer) {
+        const uint64_t flags = WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP | WIRE_ACQUIRE_MAY_ASK;
+        const struct timing timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns };
+        const struct request request = {
+                .role = lease->role,
+                .wants_sched = wire->want & WIRE_WANT_SCHED,
+                .policy = (int) wire->policy,
+                .priority = wire->priority,
+                .wants_nice = wire->want & WIRE_WANT_NICE,
+                .nice = wire->nice,
+                .clamp = wire->flags & WIRE_ACQUIRE_CLAMP,
+        };
+
+        if ((wire->flags & ~flags) != 0 || (wire->want & ~(uint32_t) WANTS_KNOWN) != 0 || !timing_is_sound(&timing) ||
+            (wire->want == 0 && !timing_is_declared(&timing))) {
+                refuse_update(call, answer, REASON_INVALID, NULL, NULL, NULL);
+                return;
+        }
+        if ((wire->want & ~(uint32_t) WANTS_SERVED) != 0) {
+                refuse_update(call, answer, REASON_UNSUPPORTED, NULL, NULL, NULL);
+                return;
+        }
+
+        answer->flags |= WIRE_ANSWER_UPDATED;
+        if (wire->want != 0)
+                change_lease(call, lease, &request, wire->flags & WIRE_ACQUIRE_DRY_RUN, answer);
+        if (answer->reason == REASON_NONE && timing_is_declared(&timing) && !(wire->flags & WIRE_ACQUIRE_DRY_RUN))
+                lease->timing = timing;
+        finish_change(call, lease, answer);
+}
+
+void acquire_renew(const struct call *call, struct lease *lease, unsigned lifetime_s, struct wire_answer *answer) {
+        const struct grant *sched = &lease->grants[KIND_SCHED];
+        const struct grant *nice = &lease->grants[KIND_NICE];
+        const struct request request = {
+                .role = lease->role,
+                .wants_sched = sched->held,
+                .policy = sched->set.sched.policy,
+                .priority = sched->set.sched.priority,
+                .wants_nice = nice->held,
+                .nice = nice->set.nice.nice,
+                .lifetime = lifetime_s > 0 ? LIFETIME_SECONDS : LIFETIME_THREAD,
+                .lifetime_s = lifetime_s,
+        };
+
+        if ((lease->lifetime == WIRE_LIFETIME_SECONDS) != (lifetime_s != 0)) {
+                refuse_update(call, answer, REASON_INVALID, NULL, NULL, NULL);
+                return;
+        }
+
+        answer->flags |= WIRE_ANSWER_UPDATED;
+        if (grant_verify(lease) == 0)
+                lease->state = WIRE_LEASE_CHANGED;
+        change_lease(call, lease, &request, /* dry_run= */ false, answer);
+        finish_change(call, lease, answer);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "broker/broker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "broker/cleanup.h"
+#include "broker/lease-recover.h"
+#include "broker/reload.h"
+#include "broker/server.h"
+#include "broker/text.h"
+
+uint64_t broker_now_us(const struct broker *broker) {
+        uint64_t now_us = 0;
+
+        /* the time of this round of the loop, or the current one outside of it */
+        (void) sd_event_now(broker->event, CLOCK_MONOTONIC, &now_us);
+        return now_us;
+}
+
+uint64_t broker_now_ms(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_REALTIME, &ts);
+        return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+}
+
+static int load_first_policy(struct broker *broker) {
+        _cleanup_free_ char *messages = NULL;
+        int r;
+
+        r = policy_store_load(broker->options.policy_path, &broker->policy, &messages);
+        broker_log_policy_messages(broker, r < 0 ? LOG_ERR : LOG_WARNING, messages);
+        if (r < 0) {
+                log_write(broker->log, LOG_ERR, NULL, "no policy to start with: %s", strerror(-r));
+                return r;
+        }
+
+        broker->policy_generation = 1;
+        broker_apply_log_level(broker);
+        return 0;
+}
+
+static int open_state(struct broker *broker) {
+        const char *dir = broker->options.state_dir;
+        int r;
+
+        if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
+                r = -errno;
+                log_write(broker->log, LOG_ERR, NULL, "cannot make %s: %s", dir, strerror(-r));
+                return r;
+        }
+
+        r = lease_store_open(dir, &broker->store);
+        if (r == -EBADMSG)
+                log_write(broker->log, LOG_ERR, NULL,
+                          "%s/leases is not a state file that this broker wrote and nobody else could; look at it, and "
+                          "remove it to start without", dir);
+        else if (r == -EBUSY)
+                log_write(broker->log, LOG_ERR, NULL, "another broker uses %s", dir);
+        else if (r < 0)
+                log_write(broker->log, LOG_ERR, NULL, "cannot open %s/leases: %s", dir, strerror(-r));
+        return r;
+}
+
+static int open_server(struct broker *broker) {
+        const char *path = broker->options.socket_path;
+        int r;
+
+        r = server_new(broker, &broker->server);
+        if (r == -EADDRINUSE)
+                log_write(broker->log, LOG_ERR, NULL, "another broker serves %s; it is left alone", path);
+        else if (r == -EPROTOTYPE)
+                log_write(broker->log, LOG_ERR, NULL,
+                          "what was handed over is not one listening Unix socket of sequential packets "
+                          "(ListenSequentialPacket=)");
+        else if (r == -ENOTSOCK)
+                log_write(broker->log, LOG_ERR, NULL, "%s is there and is no socket; it is left alone", path);
+        else if (r < 0)
+                log_write(broker->log, LOG_ERR, NULL, "cannot listen on %s: %s", path, strerror(-r));
+        return r;
+}
+
+static void recover(struct broker *broker) {
+        struct lease_recovery recovery;
+
+        lease_recover(broker, &recovery);
+        (void) broker_fit_leases(broker);
+        if (recovery.n_adopted + recovery.n_restored + recovery.n_ended + recovery.n_damaged == 0)
+                return;
+
+        log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "recovered" },
+                  "after a broker that was killed: %u leases taken over, %u ended and restored, %u of threads that "
+                  "ended meanwhile, %u damaged",
+                  recovery.n_adopted, recovery.n_restored, recovery.n_ended, recovery.n_damaged);
+}
+
+int broker_new(const struct broker_options *options, struct log *log, struct broker **ret) {
+        struct broker *broker;
+        int r;
+
+        broker = calloc(1, sizeof(*broker));
+        if (!broker)
+                return -ENOMEM;
+
+        broker->options = *options;
+        broker->log = log;
+        broker->started_ms = broker_now_ms();
+        lease_table_init(&broker->leases);
+        user_table_init(&broker->users);
+        kernel_probe(&broker->kernel);
+
+        r = sd_event_default(&broker->event);
+        if (r >= 0)
+                r = load_first_policy(broker);
+        /* The socket's lock comes before the state: a second broker must not touch the leases. */
+        if (r >= 0)
+                r = open_server(broker);
+        if (r >= 0)
+                r = open_state(broker);
+        if (r < 0) {
+                (void) broker_free(broker);
+                return r;
+        }
+
+        self_init(&broker->self, log);
+        recover(broker);
+
+        *ret = broker;
+        return 0;
+}
+
+struct broker *broker_free(struct broker *broker) {
+        if (!broker)
+                return NULL;
+
+        (void) broker_end_all(broker, REASON_SHUTDOWN, "the broker stops");
+        broker->server = server_free(broker->server);
+        broker->check = sd_event_source_disable_unref(broker->check);
+        broker->status = sd_event_source_disable_unref(broker->status);
+        lease_table_done(&broker->leases);
+        user_table_done(&broker->users);
+        broker->store = lease_store_close(broker->store);
+        broker->policy = policy_store_free(broker->policy);
+        (void) sd_event_unref(broker->event);
+        free(broker);
+        return NULL;
+}
+
+unsigned broker_end_all(struct broker *broker, enum reason reason, const char *text) {
+        struct lease *lease;
+        unsigned n = 0;
+
+        while ((lease = lease_find_after(&broker->leases, 0))) {
+                lease_end(broker, lease, reason, text);
+                n++;
+        }
+
+        if (n > 0)
+                log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "ended-all", .reason = reason_to_string(reason) },
+                          "%u leases ended and restored: %s", n, text);
+        return n;
+}
+
+/* What happens often is for those who want to see it; what befalls a client is for everybody. */
+static int event_level(enum wire_event_kind kind, enum reason reason) {
+        switch (kind) {
+        case WIRE_EVENT_GRANTED:
+                return LOG_INFO;
+        case WIRE_EVENT_UPDATED:
+        case WIRE_EVENT_ENDED:
+                return LOG_DEBUG;
+        case WIRE_EVENT_REVOKED:
+                return reason == REASON_SHUTDOWN ? LOG_DEBUG : LOG_INFO;
+        default:
+                return LOG_INFO;
+        }
+}
+
+static void log_event(struct broker *broker, const struct lease *lease, enum wire_event_kind kind, enum reason reason,
+                      const char *text) {
+        static const char *const words[] = {
+                [WIRE_EVENT_GRANTED] = "granted",   [WIRE_EVENT_UPDATED] = "updated",
+                [WIRE_EVENT_ENDED] = "ended",       [WIRE_EVENT_REVOKED] = "revoked",
+                [WIRE_EVENT_CHANGED] = "changed",   [WIRE_EVENT_LOWERED] = "lowered",
+                [WIRE_EVENT_DEMOTED] = "demoted",   [WIRE_EVENT_RESTORED] = "restored",
+                [WIRE_EVENT_OVER_BUDGET] = "over-budget",
+        };
+        const struct grant *sched = &lease->grants[KIND_SCHED];
+        const struct grant *nice = &lease->grants[KIND_NICE];
+        char id[LEASE_ID_STRING_SIZE], held[64];
+        int level = event_level(kind, reason), n = 0;
+
+        if (!log_is_written(broker->log, level))
+                return;
+
+        held[0] = '\0';
+        if (sched->held)
+                n = snprintf(held, sizeof(held), " SCHED_%s %d", sched_policy_to_string(sched->set.sched.policy),
+                             sched->set.sched.priority);
+        if (nice->held)
+                (void) snprintf(held + n, sizeof(held) - (size_t) n, " nice %d", nice->set.nice.nice);
+
+        lease_id_to_string(lease->id, id);
+        log_write(broker->log, level,
+                  &(struct log_fields) {
+                          .event = words[kind],
+                          .lease = id,
+                          .role = lease->role,
+                          .reason = reason != REASON_NONE ? reason_to_string(reason) : NULL,
+                          .pid = lease->thread.pid,
+                          .tid = lease->thread.tid,
+                          .uid_plus_one = lease->uid + 1,
+                  },
+                  "lease %.8s of user %u: thread %d of process %d,%s in role %s: %s", id, lease->uid, lease->thread.tid,
+                  lease->thread.pid, held, lease->role, text);
+}
+
+void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kind kind, enum reason reason, const char *text) {
+        struct wire_event event;
+
+        log_event(broker, lease, kind, reason, text);
+        broker_notify_status(broker);
+
+        if (broker->n_watchers == 0 || !broker->server)
+                return;
+
+        memset(&event, 0, sizeof(event));
+        event.header = (struct wire_header) {
+                .size = sizeof(event),
+                .version = WIRE_VERSION,
+                .verb = WIRE_EVENT,
+        };
+        event.kind = kind;
+        event.reason = reason;
+        lease_describe(broker, lease, &event.lease);
+        text_copy(event.text, sizeof(event.text), text);
+        server_tell(broker->server, &event);
+}
+
+static int on_status(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct broker *broker = userdata;
+
+        (void) sd_notifyf(false, "STATUS=%u leases of %u users; policy %u%s%s", lease_table_size(&broker->leases),
+                          user_table_n_holders(&broker->users), broker->policy_generation,
+                          broker->policy_error[0] != '\0' ? " (the last reload failed)" : "",
+                          broker->self.broken != REASON_NONE ? "; no real-time grants" : "");
+        return 0;
+}
+
+/* At most once a second: it is a message to the service manager. */
+void broker_notify_status(struct broker *broker) {
+        int enabled = SD_EVENT_OFF;
+
+        if (!getenv("NOTIFY_SOCKET"))
+                return;
+        if (!broker->status) {
+                (void) sd_event_add_time_relative(broker->event, &broker->status, CLOCK_MONOTONIC, 0, 0, on_status, broker);
+                return;
+        }
+
+        (void) sd_event_source_get_enabled(broker->status, &enabled);
+        if (enabled != SD_EVENT_OFF)
+                return;
+        (void) sd_event_source_set_time_relative(broker->status, UINT64_C(1000000));
+        (void) sd_event_source_set_enabled(broker->status, SD_EVENT_ONESHOT);
+}

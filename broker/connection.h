@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_BROKER_CONNECTION_H
+#define RTGRANT_BROKER_CONNECTION_H
+
+/*
+ * One client on the socket. At most one reply waits to be sent, and nothing is read while it does:
+ * a client that does not read holds up nobody but itself. Events it is too slow for are counted.
+ */
+
+#include <glib.h>
+
+#include "broker/lease.h"
+#include "broker/peer.h"
+#include "client/protocol.h"
+
+struct broker;
+struct connection;
+
+/*
+ * Takes the connected socket @fd and @peer, on success only. @user (borrowed) is counted for it.
+ * Errors: -ENOMEM.
+ */
+int connection_new(struct broker *broker, int fd, struct peer *peer, struct user *user, struct connection **ret);
+
+/* Disconnects; ends the leases that live no longer than this. May be NULL. Returns NULL. */
+struct connection *connection_free(struct connection *connection);
+
+const struct peer *connection_peer(const struct connection *connection);
+GQueue *connection_leases(struct connection *connection);
+
+/* From now on it is told of events: of its user's leases, or of all. */
+void connection_watch(struct connection *connection, bool all);
+
+/* Sends or counts as lost. */
+void connection_tell(struct connection *connection, const struct wire_event *event);
+
+/* Whether it wants to be told about leases of @uid. */
+bool connection_is_watching(const struct connection *connection, uid_t uid);
+
+/* Reading stops while its user's bucket of messages is empty. */
+void connection_set_throttled(struct connection *connection, bool throttled);
+
+/* Links in the containers that hold it: of the server, and of its user. */
+GList *connection_server_link(struct connection *connection);
+GList *connection_user_link(struct connection *connection);
+
+/* When it must have said something sensible, µs of CLOCK_MONOTONIC; 0 once it has. */
+uint64_t connection_hello_deadline_us(const struct connection *connection);
+void connection_set_hello_deadline_us(struct connection *connection, uint64_t deadline_us);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "broker/methods.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/acquire.h"
+#include "broker/cleanup.h"
+#include "broker/connection.h"
+#include "broker/explain.h"
+#include "broker/reload.h"
+#include "broker/server.h"
+#include "broker/text.h"
+#include "broker/config.h"
+
+/* Leases looked at for one LIST: others' are passed over, and there may be many. */
+#define LIST_SCAN_MAX 1024
+
+struct method {
+        const char *name;
+        bool admin;
+        size_t (*handle)(const struct call *call, const union wire_request *request, union wire_response *ret);
+};
+
+static size_t answer_reason(const union wire_request *request, union wire_response *ret, enum reason reason) {
+        ret->answer.reason = reason;
+        if (reason != REASON_NONE && ret->answer.explanation.text[0] == '\0')
+                explain_wire(&ret->answer.explanation, reason);
+        return wire_finish_answer(&ret->answer, &request->header);
+}
+
+static void offer_roles(const struct call *call, struct wire_hello_reply *hello) {
+        const struct policy *policy = broker_policy(call->broker);
+        struct situation now = acquire_situation(call, call->user);
+
+        for (size_t i = 0; i < policy->n_roles && i < WIRE_OFFERS_MAX; i++) {
+                const struct role *role = &policy->roles[i];
+                struct wire_offer *offer = &hello->offers[hello->n_offers++];
+                struct rule rule;
+                enum reason reason;
+
+                reason = now.in_user_namespace && !policy->user_namespaces ? REASON_USER_NAMESPACE
+                                                                           : policy_role_admits(role, &now, &rule);
+                *offer = (struct wire_offer) {
+                        .reason = reason,
+                        .policies = role->policies,
+                        .priority_min = role->priority_min,
+                        .priority_max = role->priority_max,
+                        .nice_min = role->nice_min,
+                        .threads_held = call->user->threads_by_role[i],
+                        .threads_max = role->threads_per_user_max,
+                };
+                text_copy(offer->role, sizeof(offer->role), role->name);
+        }
+}
+
+static size_t method_hello(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        struct broker *broker = call->broker;
+        struct wire_hello_reply *hello = &ret->hello;
+
+        if (request->hello.flags != 0)
+                return answer_reason(request, ret, REASON_INVALID);
+
+        *hello = (struct wire_hello_reply) {
+                .state = (broker->self.broken != REASON_NONE ? WIRE_STATE_DEGRADED : 0) |
+                         (call->peer->admin ? WIRE_STATE_ADMIN : 0) |
+                         (broker->policy_error[0] != '\0' ? WIRE_STATE_POLICY_BROKEN : 0) |
+                         (!broker->kernel.thread_pidfd ? WIRE_STATE_OLD_KERNEL : 0),
+                .features = WIRE_FEATURE_POLICY_VERB,
+                .kinds = WIRE_WANT_SCHED | WIRE_WANT_NICE,
+                .uid = call->peer->uid,
+                .pid = (uint64_t) call->peer->pid,
+                .n_leases = lease_table_size(&broker->leases),
+                .n_users = user_table_n_holders(&broker->users),
+                .n_leases_own = call->user->n_leases,
+                .n_leases_max = broker_policy(broker)->threads_max,
+                .n_connections = server_n_connections(broker->server),
+                .policy_generation = broker->policy_generation,
+                .started_ms = broker->started_ms,
+                .version = RTGRANT_VERSION,
+                .offer_size = sizeof(struct wire_offer),
+        };
+        text_copy(hello->policy_error, sizeof(hello->policy_error), broker->policy_error);
+        offer_roles(call, hello);
+
+        wire_finish(&hello->header, &request->header, sizeof(*hello));
+        return sizeof(*hello);
+}
+
+/*
+ * One line for a refusal, unless the same was just said of this user: a client that tries again in
+ * a loop is worth one line. What was left out is counted in the next.
+ */
+static void log_refusal(const struct call *call, const struct wire_answer *answer) {
+        const struct log_fields fields = {
+                .event = "refused",
+                .reason = reason_to_string(answer->reason),
+                .role = answer->role[0] != '\0' ? answer->role : NULL,
+                .pid = call->peer->pid,
+                .uid_plus_one = call->peer->uid + 1,
+        };
+        struct user *user = call->user;
+        uint64_t now_us = broker_now_us(call->broker);
+        char more[64] = "";
+
+        if ((answer->reason == user->last_refusal && now_us < user->last_refusal_us + USER_LOG_REFILL_US) ||
+            !bucket_take(&user->lines, now_us)) {
+                user->n_lines_suppressed++;
+                return;
+        }
+        if (user->n_lines_suppressed > 0)
+                (void) snprintf(more, sizeof(more), " (%u refusals before were not logged)", user->n_lines_suppressed);
+
+        user->n_lines_suppressed = 0;
+        user->last_refusal = answer->reason;
+        user->last_refusal_us = now_us;
+        log_write(call->broker->log, LOG_NOTICE, &fields, "refused process %d of user %u: %s%s%s%s%s", call->peer->pid,
+                  call->peer->uid, answer->explanation.text, answer->explanation.rule[0] != '\0' ? " [" : "",
+                  answer->explanation.rule, answer->explanation.rule[0] != '\0' ? "]" : "", more);
+}
+
+static size_t method_acquire(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        acquire_lease(call, &request->acquire, &ret->answer);
+
+        if (ret->answer.reason != REASON_NONE && !(request->acquire.flags & WIRE_ACQUIRE_DRY_RUN) &&
+            ret->answer.reason != REASON_NO_SUCH_THREAD)
+                log_refusal(call, &ret->answer);
+        return wire_finish_answer(&ret->answer, &request->header);
+}
+
+/* The caller's own lease; others' are as if they were not there. */
+static struct lease *find_own(const struct call *call, const uint8_t id[WIRE_LEASE_ID_SIZE]) {
+        struct lease *lease = lease_find(&call->broker->leases, id);
+
+        return lease && lease->uid == call->peer->uid ? lease : NULL;
+}
+
+static size_t method_update(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        struct lease *lease = find_own(call, request->update.id);
+
+        if (!lease)
+                return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
+
+        acquire_update(call, lease, &request->update, &ret->answer);
+        if (ret->answer.reason != REASON_NONE && !(request->update.flags & WIRE_ACQUIRE_DRY_RUN))
+                log_refusal(call, &ret->answer);
+        return wire_finish_answer(&ret->answer, &request->header);
+}
+
+static size_t method_renew(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        struct lease *lease = find_own(call, request->lease.id);
+
+        if (!lease)
+                return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
+
+        acquire_renew(call, lease, request->lease.lifetime_s, &ret->answer);
+        return wire_finish_answer(&ret->answer, &request->header);
+}
+
+static size_t end_one(const struct call *call, struct lease *lease, const union wire_request *request,
+                      union wire_response *ret, enum reason reason, const char *text) {
+        struct lease after = *lease;
+
+        acquire_describe(lease, &ret->answer);
+        ret->answer.previous_policy = ret->answer.policy;
+        ret->answer.previous_priority = ret->answer.priority;
+        ret->answer.previous_nice = ret->answer.nice;
+
+        lease_end(call->broker, lease, reason, text);
+        acquire_describe(&after, &ret->answer);
+        return wire_finish_answer(&ret->answer, &request->header);
+}
+
+static size_t method_release(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        struct lease *lease = find_own(call, request->lease.id);
+
+        if (!lease)
+                return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
+
+        return end_one(call, lease, request, ret, REASON_RELEASED, "released by its holder");
+}
+
+static size_t method_revoke(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        struct lease *lease = lease_find(&call->broker->leases, request->lease.id);
+
+        if (!lease)
+                return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
+
+        return end_one(call, lease, request, ret, REASON_REVOKED, "revoked by an administrator");
+}
+
+static size_t method_list(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        bool all = request->list.flags & WIRE_LIST_ALL;
+        struct wire_list_reply *list = &ret->list;
+        struct lease *lease;
+        uint64_t seq = request->list.after;
+        unsigned n = 0;
+
+        if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0)
+                return answer_reason(request, ret, REASON_INVALID);
+        if (all && !call->peer->admin)
+                return answer_reason(request, ret, REASON_ADMIN_ONLY);
+
+        memset(list, 0, offsetof(struct wire_list_reply, leases));
+        list->lease_size = sizeof(struct wire_lease);
+
+        while ((lease = lease_find_after(&call->broker->leases, seq))) {
+                if (list->n_leases == WIRE_LEASES_MAX || n++ == LIST_SCAN_MAX) {
+                        list->next = seq;
+                        break;
+                }
+                seq = lease->seq;
+                if (all || lease->uid == call->peer->uid)
+                        lease_describe(call->broker, lease, &list->leases[list->n_leases++]);
+        }
+
+        wire_finish(&list->header, &request->header,
+                    offsetof(struct wire_list_reply, leases) + list->n_leases * sizeof(struct wire_lease));
+        return list->header.size;
+}
+
+static size_t method_watch(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        bool all = request->list.flags & WIRE_LIST_ALL;
+
+        if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0 || request->list.after != 0)
+                return answer_reason(request, ret, REASON_INVALID);
+        if (all && !call->peer->admin)
+                return answer_reason(request, ret, REASON_ADMIN_ONLY);
+        if (!call->connection)
+                return answer_reason(request, ret, REASON_UNSUPPORTED);
+
+        connection_watch(call->connection, all);
+        return answer_reason(request, ret, REASON_NONE);
+}
+
+static size_t method_reload(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        enum reason reason;
+
+        reason = broker_reload(call->broker, &ret->answer.count);
+        if (reason != REASON_NONE) {
+                explain_wire(&ret->answer.explanation, reason);
+                (void) snprintf(ret->answer.explanation.text, sizeof(ret->answer.explanation.text), "%s",
+                                call->broker->policy_error);
+        }
+        return answer_reason(request, ret, reason);
+}
+
+static size_t method_restore_all(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        ret->answer.count = broker_end_all(call->broker, REASON_REVOKED, "all leases were ended by an administrator");
+        return answer_reason(request, ret, REASON_NONE);
+}
+
+static size_t method_policy(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        struct wire_policy_reply *policy = &ret->policy;
+        struct policy_entry entry;
+        uint64_t index = request->list.after;
+
+        if (request->list.flags != 0)
+                return answer_reason(request, ret, REASON_INVALID);
+
+        memset(policy, 0, offsetof(struct wire_policy_reply, entries));
+        policy->entry_size = sizeof(struct wire_policy_entry);
+        policy->policy_generation = call->broker->policy_generation;
+
+        while (index < SIZE_MAX && policy_store_entry(call->broker->policy, (size_t) index, &entry)) {
+                struct wire_policy_entry *to = &policy->entries[policy->n_entries];
+
+                if (policy->n_entries == WIRE_POLICY_ENTRIES_MAX) {
+                        policy->next = index;
+                        break;
+                }
+                *to = (struct wire_policy_entry) {};
+                text_copy(to->section, sizeof(to->section), entry.section);
+                text_copy(to->key, sizeof(to->key), entry.key);
+                text_escape(to->value, sizeof(to->value), entry.value, strlen(entry.value));
+                if (entry.rule.file)
+                        (void) snprintf(to->origin, sizeof(to->origin), "%s:%u", entry.rule.file, entry.rule.line);
+                policy->n_entries++;
+                index++;
+        }
+
+        wire_finish(&policy->header, &request->header,
+                    offsetof(struct wire_policy_reply, entries) + policy->n_entries * sizeof(struct wire_policy_entry));
+        return policy->header.size;
+}
+
+static const struct method methods[] = {
+        [WIRE_HELLO] = { "hello", false, method_hello },
+        [WIRE_ACQUIRE] = { "acquire", false, method_acquire },
+        [WIRE_UPDATE] = { "update", false, method_update },
+        [WIRE_RENEW] = { "renew", false, method_renew },
+        [WIRE_RELEASE] = { "release", false, method_release },
+        [WIRE_LIST] = { "list", false, method_list },
+        [WIRE_WATCH] = { "watch", false, method_watch },
+        [WIRE_REVOKE] = { "revoke", true, method_revoke },
+        [WIRE_RELOAD] = { "reload", true, method_reload },
+        [WIRE_RESTORE_ALL] = { "restore-all", true, method_restore_all },
+        [WIRE_POLICY] = { "policy", false, method_policy },
+};
+
+size_t methods_call(const struct call *call, const union wire_request *request, union wire_response *ret) {
+        const struct method *method = &methods[request->header.verb];
+
+        memset(&ret->answer, 0, sizeof(ret->answer));
+
+        if (method->admin && !call->peer->admin) {
+                size_t size = answer_reason(request, ret, REASON_ADMIN_ONLY);
+
+                log_refusal(call, &ret->answer);
+                return size;
+        }
+
+        /* Only ACQUIRE knows what to do with a descriptor. */
+        if (call->pidfd >= 0 && request->header.verb != WIRE_ACQUIRE)
+                return answer_reason(request, ret, REASON_INVALID);
+
+        return method->handle(call, request, ret);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "broker/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+
+#include "broker/broker.h"
+#include "broker/cleanup.h"
+#include "broker/connection.h"
+#include "broker/explain.h"
+#include "broker/wire.h"
+
+#define BACKLOG 128
+#define ACCEPTS_AT_ONCE 16
+#define CONNECT_TOKENS 4        /* messages that a connection counts for: it costs about as much */
+#define HELLO_US (10U * 1000 * 1000)
+#define NO_DESCRIPTORS_US (100U * 1000)
+
+struct server {
+        struct broker *broker;          /* borrowed; outlives the server */
+        int fd;                         /* owned; listening */
+        int spare_fd;                   /* owned; given up to accept and turn away when none is left */
+        int lock_fd;                    /* owned; -1 if systemd made the socket */
+        char *path;                     /* owned; NULL if systemd made the socket */
+        sd_event_source *accept;        /* owned */
+        sd_event_source *retry;         /* owned; runs while no descriptor is left */
+        sd_event_source *hello;         /* owned; runs while somebody has not said anything yet */
+        GQueue connections;             /* of struct connection, embedded links, in order of arrival */
+};
+
+void server_drop(int fd) {
+        uint8_t byte;
+
+        (void) shutdown(fd, SHUT_RD);
+        for (unsigned i = 0; i < 64 && recv(fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) > 0; i++)
+                ;
+        (void) close(fd);
+}
+
+static void turn_away(int fd, enum reason reason, unsigned retry_after_ms) {
+        const struct wire_header request = { .verb = WIRE_HELLO };
+        struct wire_answer answer = { .reason = reason };
+        size_t size;
+
+        explain_wire(&answer.explanation, reason);
+        answer.explanation.retry_after_ms = retry_after_ms;
+        size = wire_finish_answer(&answer, &request);
+        (void) send(fd, &answer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        server_drop(fd);
+}
+
+static enum reason admit(struct broker *broker, const struct user *user) {
+        const struct policy *policy = broker_policy(broker);
+
+        if (server_n_connections(broker->server) >= policy->connections_max)
+                return REASON_CONNECTIONS_TOTAL;
+        if (user->n_connections >= policy->connections_per_user_max)
+                return REASON_CONNECTIONS_PER_USER;
+
+        return REASON_NONE;
+}
+
+static int on_hello_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct server *server = userdata;
+        uint64_t now_us = broker_now_us(server->broker), next_us = 0;
+
+        for (GList *link = server->connections.head, *next; link; link = next) {
+                struct connection *c = link->data;
+                uint64_t deadline_us = connection_hello_deadline_us(c);
+
+                next = link->next;
+                if (deadline_us == 0)
+                        continue;
+                if (deadline_us <= now_us)
+                        (void) connection_free(c);
+                else if (next_us == 0 || deadline_us < next_us)
+                        next_us = deadline_us;
+        }
+
+        if (next_us != 0) {
+                (void) sd_event_source_set_time(source, next_us);
+                (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        return 0;
+}
+
+static void expect_hello(struct server *server, struct connection *c, uint64_t now_us) {
+        int enabled = SD_EVENT_OFF;
+
+        connection_set_hello_deadline_us(c, now_us + HELLO_US);
+
+        if (!server->hello) {
+                (void) sd_event_add_time(server->broker->event, &server->hello, CLOCK_MONOTONIC, now_us + HELLO_US,
+                                         HELLO_US / 10, on_hello_timeout, server);
+                return;
+        }
+        (void) sd_event_source_get_enabled(server->hello, &enabled);
+        if (enabled != SD_EVENT_OFF)
+                return;
+        (void) sd_event_source_set_time(server->hello, now_us + HELLO_US);
+        (void) sd_event_source_set_enabled(server->hello, SD_EVENT_ONESHOT);
+}
+
+/* Who it is, in two steps: the cheap one decides whether the other is worth it. */
+static enum reason identify(struct broker *broker, int fd, uint64_t now_us, struct peer *ret_peer,
+                            struct user **ret_user, unsigned *ret_wait_ms) {
+        enum reason reason;
+        struct ucred cred;
+        socklen_t length = sizeof(cred);
+        struct user *user;
+        int r;
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) < 0)
+                return REASON_RESOURCES;
+        if (cred.pid <= 0)
+                return REASON_NAMESPACE;
+
+        user = user_get(&broker->users, broker_policy(broker), cred.uid, now_us);
+        if (!user)
+                return REASON_RESOURCES;
+        *ret_wait_ms = (unsigned) ((bucket_wait_us(&user->messages, CONNECT_TOKENS, now_us) + 999) / 1000);
+        if (*ret_wait_ms > 0)
+                return REASON_RATE;
+        for (unsigned i = 0; i < CONNECT_TOKENS; i++)
+                (void) bucket_take(&user->messages, now_us);
+        reason = admit(broker, user);
+        if (reason != REASON_NONE)
+                return reason;
+
+        r = peer_init_from_socket(&broker->kernel, fd, ret_peer);
+        if (r < 0)
+                return r == -ESRCH || r == -EINVAL ? REASON_NO_SUCH_THREAD : REASON_RESOURCES;
+        reason = peer_complete(ret_peer);
+        if (reason != REASON_NONE)
+                return reason;
+
+        /* In a user namespace somebody else may answer for all its users. */
+        *ret_user = user_get(&broker->users, broker_policy(broker), ret_peer->quota_uid, now_us);
+        if (!*ret_user)
+                return REASON_RESOURCES;
+        return admit(broker, *ret_user);
+}
+
+static void accept_one(struct server *server, int fd) {
+        struct broker *broker = server->broker;
+        struct peer peer = PEER_NONE;
+        struct user *user = NULL;
+        struct connection *c;
+        unsigned wait_ms = 0;
+        uint64_t now_us = broker_now_us(broker);
+        enum reason reason;
+        int yes = 1;
+
+        self_charge(&broker->self, now_us);
+        (void) setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
+
+        reason = identify(broker, fd, now_us, &peer, &user, &wait_ms);
+        if (reason == REASON_NONE && connection_new(broker, fd, &peer, user, &c) < 0)
+                reason = REASON_RESOURCES;
+        if (reason != REASON_NONE) {
+                peer_done(&peer);
+                turn_away(fd, reason, wait_ms);
+                return;
+        }
+
+        g_queue_push_tail_link(&server->connections, connection_server_link(c));
+        expect_hello(server, c, now_us);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct server *server = userdata;
+
+        if (server->spare_fd < 0)
+                server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        (void) sd_event_source_set_enabled(server->accept, SD_EVENT_ON);
+        return 0;
+}
+
+/*
+ * A listening socket that cannot be accepted from stays readable, and the loop would spin. The
+ * first in the queue is turned away with the spare descriptor; then there is a pause.
+ */
+static void out_of_descriptors(struct server *server) {
+        struct broker *broker = server->broker;
+        int fd;
+
+        server->spare_fd = close_fd(server->spare_fd);
+        fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+                turn_away(fd, REASON_RESOURCES, NO_DESCRIPTORS_US / 1000);
+        server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        (void) sd_event_source_set_enabled(server->accept, SD_EVENT_OFF);
+        if (!server->retry) {
+                log_write(broker->log, LOG_WARNING, &(struct log_fields) { .event = "no-descriptors" },
+                          "out of file descriptors: new clients wait (said once)");
+                (void) sd_event_add_time_relative(broker->event, &server->retry, CLOCK_MONOTONIC,
+                                                  NO_DESCRIPTORS_US, 0, on_retry, server);
+                return;
+        }
+        (void) sd_event_source_set_time_relative(server->retry, NO_DESCRIPTORS_US);
+        (void) sd_event_source_set_enabled(server->retry, SD_EVENT_ONESHOT);
+}
+
+static int on_accept(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct server *server = userdata;
+
+        for (unsigned i = 0; i < ACCEPTS_AT_ONCE; i++) {
+                int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+                if (client >= 0) {
+                        accept_one(server, client);
+                        continue;
+                }
+                if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+                        out_of_descriptors(server);
+                if (errno != ECONNABORTED && errno != EINTR)
+                        break;
+        }
+
+        return 0;
+}
+
+static bool somebody_serves(const struct sockaddr_un *address) {
+        _cleanup_close_ int fd = -1;
+
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return false;
+
+        /* EAGAIN: the queue is full, so there is one */
+        return connect(fd, (const struct sockaddr *) address, sizeof(*address)) >= 0 || errno == EAGAIN ||
+               errno == EPROTOTYPE;
+}
+
+static int make_parent(const char *path) {
+        _cleanup_free_ char *dir = NULL;
+        char *slash;
+
+        dir = strdup(path);
+        if (!dir)
+                return -ENOMEM;
+        slash = strrchr(dir, '/');
+        if (!slash || slash == dir)
+                return 0;
+        *slash = '\0';
+
+        if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        return 0;
+}
+
+/* The lock outlives a killed broker's socket file, and is what says whether that file is stale. */
+static int take_lock(const char *path) {
+        _cleanup_close_ int fd = -1;
+        char lock[sizeof(((struct sockaddr_un *) NULL)->sun_path) + 8];
+
+        (void) snprintf(lock, sizeof(lock), "%s.lock", path);
+        fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return -errno;
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+                return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+
+        return STEAL_FD(fd);
+}
+
+static int listen_on_path(struct server *server, const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct stat st;
+        int r;
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        memcpy(address.sun_path, path, strlen(path) + 1);
+
+        r = make_parent(path);
+        if (r < 0)
+                return r;
+        server->lock_fd = take_lock(path);
+        if (server->lock_fd < 0)
+                return server->lock_fd;
+        if (somebody_serves(&address))
+                return -EADDRINUSE;
+        if (lstat(path, &st) >= 0 && !S_ISSOCK(st.st_mode))
+                return -ENOTSOCK;
+        (void) unlink(path);
+
+        server->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (server->fd < 0 || bind(server->fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        server->path = strdup(path);
+        if (!server->path)
+                return -ENOMEM;
+        /* everybody may ask: who it is, the kernel says; whether it may, the policy */
+        if (chmod(path, 0666) < 0 || listen(server->fd, BACKLOG) < 0)
+                return -errno;
+
+        return 0;
+}
+
+static int listen_on_handed(struct server *server, int n_handed) {
+        if (n_handed != 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
+                return -EPROTOTYPE;
+
+        server->fd = SD_LISTEN_FDS_START;
+        if (fcntl(server->fd, F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        return 0;
+}
+
+int server_new(struct broker *broker, struct server **ret) {
+        struct server *server;
+        int yes = 1, n_handed, r;
+
+        server = calloc(1, sizeof(*server));
+        if (!server)
+                return -ENOMEM;
+        server->broker = broker;
+        server->fd = -1;
+        server->lock_fd = -1;
+        g_queue_init(&server->connections);
+        server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        n_handed = sd_listen_fds(/* unset_environment= */ true);
+        r = n_handed > 0 ? listen_on_handed(server, n_handed) : listen_on_path(server, broker->options.socket_path);
+        if (r >= 0 && setsockopt(server->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
+                r = -errno;
+        if (r >= 0)
+                r = sd_event_add_io(broker->event, &server->accept, server->fd, EPOLLIN, on_accept, server);
+        if (r < 0) {
+                (void) server_free(server);
+                return r;
+        }
+
+        *ret = server;
+        return 0;
+}
+
+struct server *server_free(struct server *server) {
+        if (!server)
+                return NULL;
+
+        while (!g_queue_is_empty(&server->connections))
+                (void) connection_free(g_queue_peek_head(&server->connections));
+
+        (void) sd_event_source_disable_unref(server->accept);
+        (void) sd_event_source_disable_unref(server->retry);
+        (void) sd_event_source_disable_unref(server->hello);
+        if (server->path)
+                (void) unlink(server->path);
+        free(server->path);
+        (void) close_fd(server->fd);
+        (void) close_fd(server->spare_fd);
+        (void) close_fd(server->lock_fd);
+        free(server);
+        return NULL;
+}
+
+unsigned server_n_connections(const struct server *server) {
+        return server->connections.length;
+}
+
+void server_tell(struct server *server, const struct wire_event *event) {
+        for (GList *link = server->connections.head; link; link = link->next)
+                if (connection_is_watching(link->data, event->lease.uid))
+                        connection_tell(link->data, event);
+}
+
+void server_forget(struct broker *broker, struct connection *connection) {
+        g_queue_unlink(&broker->server->connections, connection_server_link(connection));
+}
+
+static int on_unthrottle(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct user *user = userdata;
+
+        user->throttle = sd_event_source_disable_unref(user->throttle);
+        for (GList *link = user->connections.head; link; link = link->next)
+                connection_set_throttled(link->data, false);
+        return 0;
+}
+
+void server_throttle(struct broker *broker, struct user *user, uint64_t for_us) {
+        if (user->throttle)
+                return;
+        if (sd_event_add_time_relative(broker->event, &user->throttle, CLOCK_MONOTONIC, for_us, 1000,
+                                       on_unthrottle, user) < 0)
+                return;
+
+        for (GList *link = user->connections.head; link; link = link->next)
+                connection_set_throttled(link->data, true);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_BROKER_SERVER_H
+#define RTGRANT_BROKER_SERVER_H
+
+/*
+ * The listening socket and who is connected to it: how many may be, how long they may be silent,
+ * and what happens when descriptors run out.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/protocol.h"
+
+struct broker;
+struct connection;
+struct lease;
+struct server;
+struct user;
+
+/*
+ * Listens on broker->options.socket_path, or on the socket that systemd handed over. A file left by
+ * a broker that is no more is replaced.
+ * Errors: -EADDRINUSE (somebody serves there), -EPROTOTYPE (handed over, but not of our kind), bind(2).
+ */
+int server_new(struct broker *broker, struct server **ret);
+
+/* Disconnects everybody. May be NULL. Returns NULL. */
+struct server *server_free(struct server *server);
+
+unsigned server_n_connections(const struct server *server);
+
+/* Tells every connection that watches leases of event->lease.uid. */
+void server_tell(struct server *server, const struct wire_event *event);
+
+/* Called by a connection that ends. */
+void server_forget(struct broker *broker, struct connection *connection);
+
+/*
+ * Closes a client's socket. What was sent to it before is not lost to a reset, which the kernel
+ * sends if anything is left unread.
+ */
+void server_drop(int fd);
+
+/* Does not read from any connection of @user for that long. */
+void server_throttle(struct broker *broker, struct user *user, uint64_t for_us);
+
+#endif

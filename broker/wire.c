@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "broker/wire.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "broker/cleanup.h"
+#include "client/rtgrant.h"
+
+/* The numbers of the reasons are one contract in two headers: policy/ depends on nothing. */
+#define X(symbol, number, word)                                                                   \
+        static_assert((int) REASON_##symbol == (int) RTGRANT_REASON_##symbol, "same number");
+REASONS(X)
+#undef X
+
+struct form {
+        size_t fixed;           /* bytes that must be there: all of the first version */
+        size_t size;            /* bytes known to this broker */
+};
+
+static const struct form forms[] = {
+        [WIRE_HELLO] = { sizeof(struct wire_hello), sizeof(struct wire_hello) },
+        [WIRE_ACQUIRE] = { sizeof(struct wire_acquire), sizeof(struct wire_acquire) },
+        [WIRE_UPDATE] = { sizeof(struct wire_update), sizeof(struct wire_update) },
+        [WIRE_RENEW] = { sizeof(struct wire_lease_ref), sizeof(struct wire_lease_ref) },
+        [WIRE_RELEASE] = { sizeof(struct wire_lease_ref), sizeof(struct wire_lease_ref) },
+        [WIRE_LIST] = { sizeof(struct wire_list), sizeof(struct wire_list) },
+        [WIRE_WATCH] = { sizeof(struct wire_list), sizeof(struct wire_list) },
+        [WIRE_REVOKE] = { sizeof(struct wire_lease_ref), sizeof(struct wire_lease_ref) },
+        [WIRE_RELOAD] = { sizeof(struct wire_plain), sizeof(struct wire_plain) },
+        [WIRE_RESTORE_ALL] = { sizeof(struct wire_plain), sizeof(struct wire_plain) },
+        [WIRE_POLICY] = { sizeof(struct wire_list), sizeof(struct wire_list) },
+};
+
+static bool is_zero(const uint8_t *bytes, size_t length) {
+        for (size_t i = 0; i < length; i++)
+                if (bytes[i] != 0)
+                        return false;
+
+        return true;
+}
+
+static bool is_terminated(const char *array, size_t size) {
+        return memchr(array, '\0', size);
+}
+
+enum reason wire_decode(const void *data, size_t length, union wire_request *ret) {
+        const struct form *form;
+
+        memset(ret, 0, sizeof(*ret));
+        memcpy(&ret->header, data, length < sizeof(ret->header) ? length : sizeof(ret->header));
+
+        if (length < sizeof(ret->header) || length > WIRE_RECORD_MAX || ret->header.size != length)
+                return REASON_MALFORMED;
+        if (ret->header.version != WIRE_VERSION)
+                return REASON_VERSION;
+        if (ret->header.verb == 0 || ret->header.verb >= ELEMENTS(forms))
+                return REASON_UNSUPPORTED;
+
+        form = &forms[ret->header.verb];
+        if (length < form->fixed)
+                return REASON_MALFORMED;
+        if (length > form->size && !is_zero((const uint8_t *) data + form->size, length - form->size))
+                return REASON_MALFORMED;
+
+        memcpy(ret, data, length < form->size ? length : form->size);
+
+        if (ret->header.verb == WIRE_ACQUIRE &&
+            (!is_terminated(ret->acquire.role, sizeof(ret->acquire.role)) ||
+             !is_terminated(ret->acquire.reason, sizeof(ret->acquire.reason)) ||
+             !is_terminated(ret->acquire.irq, sizeof(ret->acquire.irq)) ||
+             !is_terminated(ret->acquire.block, sizeof(ret->acquire.block))))
+                return REASON_MALFORMED;
+
+        return REASON_NONE;
+}
+
+void wire_finish(struct wire_header *reply, const struct wire_header *request, size_t size) {
+        *reply = (struct wire_header) {
+                .size = (uint32_t) size,
+                .version = WIRE_VERSION,
+                .verb = (uint16_t) (request->verb | WIRE_REPLY),
+                .serial = request->serial,
+        };
+}
+
+size_t wire_finish_answer(struct wire_answer *answer, const struct wire_header *request) {
+        size_t size = answer->reason == REASON_NONE ? offsetof(struct wire_answer, explanation) : sizeof(*answer);
+
+        wire_finish(&answer->header, request, size);
+        return size;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "client/cli/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/text.h"
+
+#define GAP 2
+
+struct row {
+        struct row *next;
+        enum style style;
+        char *cells[];          /* owned */
+};
+
+struct table {
+        const char *const *headers; /* borrowed; outlives the table */
+        size_t n_columns;
+        size_t n_rows;
+        struct row *first;      /* owned */
+        struct row **last;
+};
+
+struct table *table_new(const char *const *headers) {
+        struct table *table;
+
+        table = calloc(1, sizeof(*table));
+        if (!table)
+                return NULL;
+
+        table->headers = headers;
+        table->last = &table->first;
+        while (headers[table->n_columns])
+                table->n_columns++;
+        return table;
+}
+
+static struct row *row_free(struct row *row, size_t n_cells) {
+        for (size_t i = 0; i < n_cells; i++)
+                free(row->cells[i]);
+        free(row);
+        return NULL;
+}
+
+struct table *table_free(struct table *table) {
+        struct row *next;
+
+        if (!table)
+                return NULL;
+
+        for (struct row *row = table->first; row; row = next) {
+                next = row->next;
+                row_free(row, table->n_columns);
+        }
+        free(table);
+        return NULL;
+}
+
+void table_add(struct table *table, enum style style, const char *const *cells) {
+        struct row *row;
+
+        row = calloc(1, sizeof(*row) + table->n_columns * sizeof(row->cells[0]));
+        if (!row)
+                return;
+        row->style = style;
+        for (size_t i = 0; i < table->n_columns; i++) {
+                row->cells[i] = strdup(cells[i]);
+                if (!row->cells[i]) {
+                        row_free(row, i);
+                        return;
+                }
+        }
+
+        *table->last = row;
+        table->last = &row->next;
+        table->n_rows++;
+}
+
+size_t table_rows(const struct table *table) {
+        return table->n_rows;
+}
+
+static size_t column_width(const struct table *table, size_t column) {
+        size_t width = text_width(table->headers[column]);
+
+        for (const struct row *row = table->first; row; row = row->next) {
+                size_t w = text_width(row->cells[column]);
+
+                if (w > width)
+                        width = w;
+        }
+        return width;
+}
+
+static void print_line(const struct table *table, const char *const *cells, enum style style,
+                       bool colour) {
+        fputs(style_begin(colour, style), stdout);
+        for (size_t i = 0; i < table->n_columns; i++) {
+                bool is_last = i + 1 == table->n_columns;
+                size_t pad = is_last ? 0 : column_width(table, i) - text_width(cells[i]) + GAP;
+
+                printf("%s%*s", cells[i], (int) pad, "");
+        }
+        printf("%s\n", style_end(colour, style));
+}
+
+void table_print(const struct table *table, bool colour) {
+        print_line(table, table->headers, STYLE_BOLD, colour);
+        for (const struct row *row = table->first; row; row = row->next)
+                print_line(table, (const char *const *) row->cells, row->style, colour);
+}

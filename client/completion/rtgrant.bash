@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# Completion for rtgrant and rtgrantctl in bash. Works with and without the bash-completion package.
+
+# The roles of the policy in force, one a line; nothing if there is no broker.
+_rtgrant_roles() {
+        rtgrantctl policy --json 2>/dev/null | sed -n 's/.*"section": "Role \([^"]*\)".*/\1/p' | sort -u
+}
+
+# The leases of the caller by the digits that tell them apart, one a line.
+_rtgrant_leases() {
+        rtgrantctl list --json 2>/dev/null | sed -n 's/.*"id": "\([0-9a-f]\{8\}\)[0-9a-f]*".*/\1/p'
+}
+
+_rtgrant_pids() {
+        ps -eo pid= 2>/dev/null
+}
+
+# _rtgrant_reply WORDS — those that begin as the word at the cursor.
+_rtgrant_reply() {
+        mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}")
+}
+
+# What follows an option that takes an argument. Fails if the word before the cursor is none.
+_rtgrant_argument() {
+        case $1 in
+        --role) _rtgrant_reply "$(_rtgrant_roles)" ;;
+        --socket) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --user) mapfile -t COMPREPLY < <(compgen -u -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --nice) _rtgrant_reply "$(seq -20 19)" ;;
+        -T | -P | -D | --sched-runtime | --sched-period | --sched-deadline | --lifetime | --reason)
+                COMPREPLY=() ;;
+        *) return 1 ;;
+        esac
+}
+
+_rtgrant_is_cluster() {
+        [[ $1 == -[!-]* ]]
+}
+
+# Where the words of the command line from $1 on stand: sets takes_pid and n_operands, and command to
+# the index of COMMAND (0: not reached yet).
+_rtgrant_scan() {
+        local i word
+
+        takes_pid=0 n_operands=0 command=0
+        for ((i = $1; i < COMP_CWORD; i++)); do
+                word=${COMP_WORDS[i]}
+                case $word in
+                --) ((command = i + 1)); return ;;
+                --role | --socket | --nice | --lifetime | --reason | --sched-* | -T | -P | -D) ((i++)) ;;
+                --pid) takes_pid=1 ;;
+                --*) ;;
+                -?*) if _rtgrant_is_cluster "$word" && [[ $word == *p* ]]; then takes_pid=1; fi ;;
+                *)
+                        if ((!takes_pid)) && { ((n_operands > 0)) || [[ $word != +([0-9]) ]]; }; then
+                                command=$i
+                                return
+                        fi
+                        ((n_operands++))
+                        ;;
+                esac
+        done
+}
+
+_rtgrant_options='--all-tasks --batch --clamp --deadline --dry-run --fifo --help --idle --json --lifetime --max
+        --nice --other --pid --reason --reset-on-fork --role --rr --sched-deadline --sched-period
+        --sched-runtime --socket --verbose --version
+        -D -P -R -T -V -a -b -d -f -h -i -m -o -p -r -v'
+
+# What rtgrant understands, from word $1 on.
+_rtgrant_request() {
+        local takes_pid n_operands command
+        local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+
+        _rtgrant_scan "$1"
+        if ((command > 0)); then
+                # from here on it is somebody else's command line
+                if declare -F _command_offset >/dev/null; then
+                        _command_offset "$command"
+                elif ((COMP_CWORD == command)); then
+                        mapfile -t COMPREPLY < <(compgen -c -- "$current")
+                else
+                        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+                fi
+                return
+        fi
+        _rtgrant_argument "$previous" && return
+        if [[ $current == -* ]]; then
+                _rtgrant_reply "$_rtgrant_options"
+        elif ((takes_pid)); then
+                _rtgrant_reply "$(_rtgrant_pids)"
+        elif ((n_operands > 0)); then
+                mapfile -t COMPREPLY < <(compgen -c -- "$current")
+        else
+                mapfile -t COMPREPLY < <(compgen -W "$(seq 1 99)" -- "$current"; [[ -z $current ]] || compgen -c -- "$current")
+        fi
+}
+
+_rtgrant() {
+        COMPREPLY=()
+        _rtgrant_request 1
+}
+
+# The index of rtgrantctl's own command; 0 if there is none yet.
+_rtgrantctl_command() {
+        local i
+
+        for ((i = 1; i < COMP_CWORD; i++)); do
+                case ${COMP_WORDS[i]} in
+                --socket | --user) ((i++)) ;;
+                -*) ;;
+                *) echo "$i"; return ;;
+                esac
+        done
+        echo 0
+}
+
+_rtgrantctl() {
+        local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} at options
+
+        COMPREPLY=()
+        at=$(_rtgrantctl_command)
+        if ((at > 0)) && [[ ${COMP_WORDS[at]} == why ]]; then
+                _rtgrant_request $((at + 1))
+                return
+        fi
+        _rtgrant_argument "$previous" && return
+        if ((at == 0)) && [[ $current != -* ]]; then
+                _rtgrant_reply 'list monitor policy reload revoke status why'
+                return
+        fi
+
+        options='--help --json --socket --version'
+        case ${COMP_WORDS[at]} in
+        list | monitor) options+=' --all' ;;
+        revoke) options+=' --all --user' ;;
+        esac
+        if [[ $current == -* ]]; then
+                _rtgrant_reply "$options"
+        elif [[ ${COMP_WORDS[at]} == revoke ]]; then
+                _rtgrant_reply "$(_rtgrant_leases)"
+        fi
+}
+
+complete -F _rtgrant rtgrant
+complete -F _rtgrantctl rtgrantctl

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What is done with a lease by its id, and the administrator's verbs without one. */
+
+#include <string.h>
+
+#include "client/librtgrant/acquire.h"
+
+/* @call is all but its reply. */
+static int call_for_answer(struct rtgrant *handle, struct call *call,
+                           struct rtgrant_answer *ret_answer) {
+        _cleanup_handle_leave_ struct rtgrant *entered = NULL;
+        struct rtgrant_answer answer;
+        struct wire_answer reply;
+        int r;
+
+        r = public_check_out(ret_answer, ANSWER_SIZE_FIRST);
+        if (r < 0)
+                return r;
+        r = handle_enter(handle, &entered);
+        if (r < 0)
+                return r;
+
+        call->pidfd = -1;
+        call->reply = &reply;
+        call->reply_max = sizeof(reply);
+        r = handle_call_now(handle, call);
+        if (r < 0)
+                return r;
+
+        answer_decode(&reply, &answer);
+        public_copy_out(&answer, sizeof(answer), ret_answer);
+        return answer_to_result(&answer);
+}
+
+static int call_lease(struct rtgrant *handle, enum wire_verb verb, const struct rtgrant_id *id,
+                      uint32_t lifetime_s, struct rtgrant_answer *ret_answer) {
+        struct call call = {
+                .request.lease = {
+                        .header = { .size = sizeof(struct wire_lease_ref), .verb = (uint16_t) verb },
+                        .lifetime_s = lifetime_s,
+                },
+        };
+
+        if (!id)
+                return -EINVAL;
+
+        memcpy(call.request.lease.id, id->bytes, sizeof(id->bytes));
+        return call_for_answer(handle, &call, ret_answer);
+}
+
+static int call_plain(struct rtgrant *handle, enum wire_verb verb,
+                      struct rtgrant_answer *ret_answer) {
+        struct call call = {
+                .request.plain.header = { .size = sizeof(struct wire_plain), .verb = (uint16_t) verb },
+        };
+
+        return call_for_answer(handle, &call, ret_answer);
+}
+
+int rtgrant_renew(struct rtgrant *handle, const struct rtgrant_id *id, unsigned lifetime_s,
+                  struct rtgrant_answer *ret_answer) {
+        return call_lease(handle, WIRE_RENEW, id, lifetime_s, ret_answer);
+}
+
+int rtgrant_release(struct rtgrant *handle, const struct rtgrant_id *id,
+                    struct rtgrant_answer *ret_answer) {
+        return call_lease(handle, WIRE_RELEASE, id, 0, ret_answer);
+}
+
+int rtgrant_revoke(struct rtgrant *handle, const struct rtgrant_id *id,
+                   struct rtgrant_answer *ret_answer) {
+        return call_lease(handle, WIRE_REVOKE, id, 0, ret_answer);
+}
+
+int rtgrant_reload(struct rtgrant *handle, struct rtgrant_answer *ret_answer) {
+        return call_plain(handle, WIRE_RELOAD, ret_answer);
+}
+
+int rtgrant_restore_all(struct rtgrant *handle, struct rtgrant_answer *ret_answer) {
+        return call_plain(handle, WIRE_RESTORE_ALL, ret_answer);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "client/rtgrant-change.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* What a thread had before, to be put back if only half of a request can be done. */
+struct before {
+        struct scheduling scheduling;
+        int nice;
+};
+
+static void finish(struct change *change, enum change_result result, int error) {
+        change->result = result;
+        change->error = error;
+}
+
+/* Asks for the parts of @options that are still wanted. */
+static void ask_broker(struct broker *broker, const struct options *options,
+                       const struct thread *thread, struct change *change) {
+        struct rtgrant_request request;
+        int r;
+
+        r = broker_connect(broker);
+        if (r < 0) {
+                finish(change, CHANGE_NO_BROKER, r);
+                return;
+        }
+
+        broker_request(options, thread, &request);
+        change->answer = (struct rtgrant_answer) { .size = sizeof(change->answer) };
+        r = rtgrant_acquire(broker->handle, &request, &change->answer);
+        if (r >= 0)
+                finish(change, CHANGE_GRANTED, 0);
+        else if (r == -EPERM)
+                finish(change, CHANGE_REFUSED, r);
+        else
+                finish(change, broker_is_error(r) ? CHANGE_NO_BROKER : CHANGE_FAILED, r);
+}
+
+/*
+ * Without privilege the kernel lets a thread that has RESET_ON_FORK be lowered only by a call that
+ * sets the flag again; sched(7).
+ */
+static int write_keeping_flag(pid_t tid, const struct scheduling *wanted) {
+        struct scheduling now, with_flag = *wanted;
+        int r;
+
+        r = scheduling_read(tid, &now);
+        if (r < 0)
+                return r;
+        if (!now.reset_on_fork || wanted->reset_on_fork)
+                return -EPERM;
+
+        with_flag.reset_on_fork = true;
+        return scheduling_write(tid, &with_flag);
+}
+
+struct search {
+        pid_t tid;
+        struct rtgrant_id id;
+};
+
+static int on_lease(const struct rtgrant_lease *lease, void *userdata) {
+        struct search *search = userdata;
+
+        if (lease->tid != search->tid)
+                return 0;
+        search->id = lease->id;
+        return 1;
+}
+
+/* Ends the lease of the thread, if it has one that is the caller's to end. */
+static bool release_lease(struct broker *broker, pid_t tid, struct change *change) {
+        struct search search = { .tid = tid };
+
+        if (broker_connect(broker) < 0 ||
+            rtgrant_list(broker->handle, /* all= */ false, on_lease, &search) != 1)
+                return false;
+
+        change->answer = (struct rtgrant_answer) { .size = sizeof(change->answer) };
+        return rtgrant_release(broker->handle, &search.id, &change->answer) >= 0;
+}
+
+/* Back to a policy that needs no privilege. A lease that stands in the way is ended first. */
+static void lower(struct broker *broker, const struct options *options, const struct thread *thread,
+                  struct change *change) {
+        const struct scheduling *wanted = &options->scheduling;
+        struct scheduling now;
+        bool released;
+        int r;
+
+        released = release_lease(broker, thread->tid, change);
+        if (released && scheduling_read(thread->tid, &now) >= 0 && now.policy == wanted->policy &&
+            now.reset_on_fork >= wanted->reset_on_fork) {
+                finish(change, CHANGE_RELEASED, 0);
+                return;
+        }
+
+        r = scheduling_write(thread->tid, wanted);
+        if (r == -EPERM)
+                r = write_keeping_flag(thread->tid, wanted);
+        if (r < 0)
+                finish(change, CHANGE_FAILED, r);
+        else
+                finish(change, released ? CHANGE_RELEASED : CHANGE_DIRECT, 0);
+}
+
+/* The policy, as far as the kernel gives it. Returns false if that was not far enough. */
+static bool change_policy(struct broker *broker, const struct options *options,
+                          const struct thread *thread, struct change *change) {
+        const struct scheduling *wanted = &options->scheduling;
+        int r;
+
+        r = scheduling_write(thread->tid, wanted);
+        if (r == -EPERM && !policy_is_realtime(wanted->policy) && wanted->policy != POLICY_DEADLINE)
+                lower(broker, options, thread, change);
+        else
+                finish(change, r < 0 ? CHANGE_FAILED : CHANGE_DIRECT, r);
+        return change_is_done(change);
+}
+
+/* The answer of every broker to what none of them has, without asking one. */
+static void refuse_unsupported(int policy, struct change *change) {
+        struct rtgrant_answer *answer = &change->answer;
+
+        *answer = (struct rtgrant_answer) {
+                .size = sizeof(*answer),
+                .reason = RTGRANT_REASON_UNSUPPORTED,
+        };
+        (void) snprintf(answer->text, sizeof(answer->text),
+                        "the kernel does not let this user set %s, and no broker gives it",
+                        policy_name(policy));
+        (void) snprintf(answer->help, sizeof(answer->help),
+                        "a broker gives SCHED_FIFO (-f), SCHED_RR (-r) and --nice");
+        finish(change, CHANGE_REFUSED, -EPERM);
+}
+
+/* What the kernel refused. */
+static void change_by_broker(struct broker *broker, const struct options *rest,
+                             const struct thread *thread, struct change *change) {
+        const struct scheduling *wanted = &rest->scheduling;
+
+        if (rest->sched_wanted && wanted->policy != SCHED_OTHER &&
+            !policy_is_realtime(wanted->policy)) {
+                refuse_unsupported(wanted->policy, change);
+                return;
+        }
+
+        ask_broker(broker, rest, thread, change);
+        if (!change_is_done(change) && rest->sched_wanted && !rest->nice_wanted &&
+            write_keeping_flag(thread->tid, wanted) >= 0)
+                finish(change, CHANGE_DIRECT, 0);
+}
+
+/* The half that could be done is undone, as far as the kernel lets us. */
+static void put_back(const struct options *done, const struct before *before, pid_t tid) {
+        if (done->sched_wanted && scheduling_write(tid, &before->scheduling) == -EPERM)
+                (void) write_keeping_flag(tid, &before->scheduling);
+        if (done->nice_wanted)
+                (void) scheduling_write_nice(tid, before->nice);
+}
+
+void change_thread(struct broker *broker, const struct options *options,
+                   const struct thread *thread, struct change *ret) {
+        struct options rest = *options, done = *options;
+        struct change change = { .result = CHANGE_DIRECT };
+        struct before before;
+        int r;
+
+        r = scheduling_read(thread->tid, &before.scheduling);
+        if (r >= 0)
+                r = scheduling_read_nice(thread->tid, &before.nice);
+        if (r < 0) {
+                finish(ret, CHANGE_FAILED, r);
+                return;
+        }
+
+        if (!options->dry_run) {
+                if (options->sched_wanted)
+                        rest.sched_wanted = !change_policy(broker, options, thread, &change);
+                if (options->nice_wanted && (change_is_done(&change) || change.error == -EPERM)) {
+                        r = scheduling_write_nice(thread->tid, options->nice);
+                        rest.nice_wanted = r < 0;
+                        if (r < 0 && change_is_done(&change))
+                                finish(&change, CHANGE_FAILED, r == -EACCES ? -EPERM : r);
+                }
+        }
+        if (options->dry_run || change.error == -EPERM)
+                change_by_broker(broker, &rest, thread, &change);
+
+        if (!change_is_done(&change) && !options->dry_run) {
+                done.sched_wanted = options->sched_wanted && !rest.sched_wanted;
+                done.nice_wanted = options->nice_wanted && !rest.nice_wanted;
+                put_back(&done, &before, thread->tid);
+        }
+        *ret = change;
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_H
+#define RTGRANT_H
+
+/**
+ * librtgrant asks the broker rtgrantd for real-time priority, or a better nice value, for a thread.
+ *
+ * Conventions, unless a function says otherwise:
+ *
+ *  - Functions return 0 or a positive number on success and a negative errno on failure. Nothing
+ *    here ever aborts, prints, logs, starts a thread, installs a signal handler or changes the
+ *    thread it was not asked to change. Every failure is harmless: the thread goes on as it was.
+ *  - A refusal is not a failure of the call: it returns -EPERM and the answer says why.
+ *  - No broker on this machine is one code, RTGRANT_ABSENT, returned at once.
+ *  - Policies and priorities are those of sched(7). Names of numbers end in their unit.
+ *  - A handle may be used by several threads; calls on it wait for one another. Different handles
+ *    are independent. A handle is of the process that opened it: after fork(2) open another
+ *    (calls on the inherited one return -ECHILD).
+ *  - Calls block until the broker answers, at most for the handle's time-out (1000 ms unless
+ *    changed); then they return -ETIMEDOUT and the handle must be closed. For event loops there
+ *    is the pollable form: rtgrant_send_acquire() and rtgrant_process().
+ *  - Structures passed in or out begin with `size`: set it to sizeof of the structure. Programs
+ *    built against an older header go on working.
+ *
+ * Errors that any call on a handle may return: RTGRANT_ABSENT (the broker went away), -ETIMEDOUT,
+ * -EPROTO (something else is listening there), -ECHILD, -EINVAL, -ENOMEM.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RTGRANT_ABSENT (-EHOSTDOWN)     /**< no broker is running here */
+
+/** A connection to the broker. */
+struct rtgrant;
+
+/** Why the broker refused, or why a lease ended. An unknown (newer) one is still a refusal. */
+enum rtgrant_reason {
+        RTGRANT_REASON_NONE = 0,
+
+        RTGRANT_REASON_MALFORMED = 1,           /**< not a record of this protocol */
+        RTGRANT_REASON_VERSION = 2,             /**< the broker does not speak this version */
+        RTGRANT_REASON_INVALID = 3,             /**< a value that the kernel does not know */
+        RTGRANT_REASON_UNSUPPORTED = 4,         /**< a kind this broker or kernel cannot give */
+
+        RTGRANT_REASON_NO_SUCH_THREAD = 10,     /**< gone, hidden, or somebody else's */
+        RTGRANT_REASON_TARGET_PRIVILEGED = 11,  /**< runs with more rights than its user */
+        RTGRANT_REASON_NAMESPACE = 12,          /**< an id that cannot be mapped: pass a pidfd */
+        RTGRANT_REASON_TARGET_CHANGED = 13,     /**< became another program meanwhile; undone */
+        RTGRANT_REASON_NO_SUCH_LEASE = 14,
+        RTGRANT_REASON_NOT_CONNECTOR = 15,      /**< the sender did not open this connection */
+
+        RTGRANT_REASON_NOT_ALLOWED = 20,        /**< no rule allows this user */
+        RTGRANT_REASON_DENIED = 21,             /**< a rule denies this user */
+        RTGRANT_REASON_NO_SUCH_ROLE = 22,
+        RTGRANT_REASON_POLICY_NOT_IN_ROLE = 23, /**< the role does not give this policy */
+        RTGRANT_REASON_PRIORITY_LIMIT = 24,     /**< outside the role's band */
+        RTGRANT_REASON_NICE_LIMIT = 25,
+        RTGRANT_REASON_LIFETIME_LIMIT = 26,
+        RTGRANT_REASON_USER_NAMESPACE = 27,
+        RTGRANT_REASON_ADMIN_ONLY = 28,
+
+        RTGRANT_REASON_THREADS_PER_USER = 40,
+        RTGRANT_REASON_THREADS_PER_ROLE = 41,
+        RTGRANT_REASON_THREADS_TOTAL = 42,
+        RTGRANT_REASON_RATE = 43,               /**< too many grants; see retry_after_ms */
+        RTGRANT_REASON_CONNECTIONS_PER_USER = 44,
+        RTGRANT_REASON_CONNECTIONS_TOTAL = 45,
+        RTGRANT_REASON_RESOURCES = 46,          /**< the broker is out of memory or descriptors */
+
+        RTGRANT_REASON_KERNEL_CAPABILITY = 60,  /**< the broker lacks CAP_SYS_NICE */
+        RTGRANT_REASON_KERNEL_RT_GROUP = 61,    /**< the cgroup has no real-time budget */
+        RTGRANT_REASON_KERNEL_SECCOMP = 62,     /**< a system call filter on the broker */
+        RTGRANT_REASON_KERNEL_LSM = 63,         /**< a security module */
+        RTGRANT_REASON_KERNEL_OTHER = 64,
+        RTGRANT_REASON_KERNEL_MISMATCH = 65,    /**< the kernel agreed but did otherwise; undone */
+        RTGRANT_REASON_DEGRADED = 66,           /**< the broker itself cannot run real-time */
+
+        RTGRANT_REASON_RELEASED = 80,
+        RTGRANT_REASON_THREAD_ENDED = 81,
+        RTGRANT_REASON_DISCONNECTED = 82,
+        RTGRANT_REASON_EXPIRED = 83,
+        RTGRANT_REASON_REVOKED = 84,
+        RTGRANT_REASON_SHUTDOWN = 85,
+        RTGRANT_REASON_CHANGED_BY_OTHERS = 86,
+        RTGRANT_REASON_CREDENTIALS_CHANGED = 87,
+        RTGRANT_REASON_POLICY_RELOAD = 88,
+        RTGRANT_REASON_RESTART = 89,
+
+        RTGRANT_REASON_RELOAD_FAILED = 100,
+};
+
+/** The word of a reason, as in "priority-limit"; "unknown" for one that is none. Static. */
+const char *rtgrant_reason_to_string(int reason);
+
+/** Identifies a lease. Unguessable, and of use only to the user it was given to. */
+struct rtgrant_id {
+        uint8_t bytes[16];
+};
+
+#define RTGRANT_ID_STRING_SIZE 33       /**< 32 hexadecimal digits and a NUL */
+
+/** Writes the id as 32 hexadecimal digits into @buffer. */
+void rtgrant_id_to_string(const struct rtgrant_id *id, char buffer[RTGRANT_ID_STRING_SIZE]);
+
+/** Errors: -EINVAL if @string is not 32 hexadecimal digits. */
+int rtgrant_id_from_string(const char *string, struct rtgrant_id *ret);
+
+/** How long a lease lasts at the most. Each ends with its thread. */
+enum rtgrant_lifetime {
+        RTGRANT_LIFETIME_CONNECTION = 0,        /**< until the handle is closed */
+        RTGRANT_LIFETIME_THREAD = 1,            /**< outlives the handle */
+        RTGRANT_LIFETIME_SECONDS = 2,           /**< for lifetime_s seconds; rtgrant_renew() */
+};
+
+enum rtgrant_flags {
+        RTGRANT_DRY_RUN = 1 << 0,       /**< answer, but change nothing */
+        RTGRANT_CLAMP = 1 << 1,         /**< rather less than nothing; the answer says what */
+        RTGRANT_MAY_ASK = 1 << 2,       /**< the user may be asked for a password; can take minutes */
+        RTGRANT_DIRECT = 1 << 3,        /**< first try without the broker, as far as the caller's own
+                                         *   rlimits or capabilities allow it; own process only */
+};
+
+/** What to ask for. Zero everything, set `size`, then what is wanted. */
+struct rtgrant_request {
+        size_t size;            /**< sizeof(struct rtgrant_request) */
+        unsigned flags;         /**< enum rtgrant_flags */
+        const char *role;       /**< at most 31 bytes; NULL: the broker picks one */
+        const char *reason;     /**< free text for the listing, cut at 63 bytes; NULL: none */
+        pid_t pid;              /**< 0: the calling process */
+        pid_t tid;              /**< 0: the calling thread, or the main thread of another process */
+        int pidfd_plus_one;     /**< a pidfd of the target process or thread, plus one; 0: none.
+                                 *   The descriptor stays the caller's. */
+        bool wants_sched;       /**< policy and priority are meant */
+        bool wants_nice;        /**< nice is meant */
+        int policy;             /**< SCHED_FIFO, SCHED_RR or SCHED_OTHER */
+        int priority;           /**< 1..99 with SCHED_FIFO and SCHED_RR, else 0 */
+        int nice;               /**< -20..19, takes effect whenever the thread is not real-time */
+        enum rtgrant_lifetime lifetime;
+        unsigned lifetime_s;    /**< with RTGRANT_LIFETIME_SECONDS, at least 1 */
+        uint64_t period_ns;     /**< declared timing: one cycle; all three 0 if not declared */
+        uint64_t computation_ns; /**< CPU time needed in each, <= deadline_ns */
+        uint64_t deadline_ns;   /**< from its start, <= period_ns */
+};
+
+enum rtgrant_route {
+        RTGRANT_ROUTE_BROKER = 0,
+        RTGRANT_ROUTE_DIRECT = 1,       /**< by the caller's own right; there is no lease */
+};
+
+/** What came of it. `size` is set by the caller; strings are "" where they do not apply. */
+struct rtgrant_answer {
+        size_t size;            /**< sizeof(struct rtgrant_answer) */
+        int reason;             /**< enum rtgrant_reason; 0: done */
+        enum rtgrant_route route;
+        bool clamped;           /**< less is in force than was asked */
+        bool updated;           /**< the thread had a lease already, which was changed */
+        struct rtgrant_id id;   /**< all zero on the direct route and if refused */
+        pid_t pid;              /**< the target, as numbered where the broker runs */
+        pid_t tid;
+        int policy;             /**< in force now, read back from the kernel */
+        int priority;
+        int nice;
+        bool reset_on_fork;
+        int previous_policy;    /**< in force before this call */
+        int previous_priority;
+        int previous_nice;
+        unsigned count;         /**< leases ended (restore-all) or lowered (reload) */
+        unsigned retry_after_ms; /**< with RTGRANT_REASON_RATE */
+        int64_t asked;          /**< with a limit: what was asked */
+        int64_t limit;          /**< and the limit */
+        char role[32];          /**< that served, or that came nearest */
+        char rule[160];         /**< FILE:LINE that decided */
+        char text[320];         /**< who asked what, and why not */
+        char help[320];         /**< what would help */
+};
+
+/**
+ * Connects and says hello.
+ *
+ * @socket_path  NULL: $RTGRANT_SOCKET if set (ignored in set-user-ID programs), else
+ *               /run/rtgrant/socket
+ * @timeout_ms   for this and every later call on the handle; 0: 1000
+ *
+ * On success *ret is freed by rtgrant_close().
+ *
+ * Errors: RTGRANT_ABSENT, -EACCES (the socket is closed to us), -EUSERS (too many connections).
+ */
+int rtgrant_open(struct rtgrant **ret, const char *socket_path, int timeout_ms);
+
+/** Disconnects and frees; ends leases bound to the connection. @handle may be NULL. Returns NULL. */
+struct rtgrant *rtgrant_close(struct rtgrant *handle);
+
+/**
+ * Asks for @request. Returns 0 if it is in force; *ret_answer, which may be NULL, says what is.
+ *
+ * Errors: -EPERM if refused: see ret_answer->reason. With RTGRANT_DIRECT, what the kernel says of
+ * a request that no broker could help (-ESRCH, -EINVAL) is returned without asking one; the same
+ * without a broker returns RTGRANT_ABSENT. @handle may then be NULL: one is opened and closed,
+ * and the lease is the thread's.
+ */
+int rtgrant_acquire(struct rtgrant *handle, const struct rtgrant_request *request,
+                    struct rtgrant_answer *ret_answer);
+
+/** Is told of each thread by rtgrant_acquire_all(); @result as rtgrant_acquire() returned it. */
+typedef void (*rtgrant_thread_fn)(pid_t tid, int result, const struct rtgrant_answer *answer,
+                                  void *userdata);
+
+/**
+ * rtgrant_acquire() for every thread of request->pid, those too that are born meanwhile: passes
+ * are made until one finds no new thread. A thread that ended meanwhile is not reported.
+ * Returns the number of threads granted. @each may be NULL.
+ *
+ * Errors: -ESRCH if there is no such process, -EPERM if each thread was refused, -EAGAIN if the
+ * process makes threads faster than they can be granted.
+ */
+int rtgrant_acquire_all(struct rtgrant *handle, const struct rtgrant_request *request,
+                        rtgrant_thread_fn each, void *userdata);
+
+/**
+ * Changes a lease in place: policy, priority, nice, timing, as far as @request wants them; its
+ * target, role and lifetime are not looked at. Errors: -EPERM as rtgrant_acquire().
+ */
+int rtgrant_update(struct rtgrant *handle, const struct rtgrant_id *id,
+                   const struct rtgrant_request *request, struct rtgrant_answer *ret_answer);
+
+/**
+ * Puts the lease's values in force again if somebody changed them, and lets a lease for seconds
+ * last @lifetime_s from now (0 with other leases). Idempotent. Errors: -EPERM.
+ */
+int rtgrant_renew(struct rtgrant *handle, const struct rtgrant_id *id, unsigned lifetime_s,
+                  struct rtgrant_answer *ret_answer);
+
+/** Ends a lease and restores what was there before. Errors: -EPERM (no such lease). */
+int rtgrant_release(struct rtgrant *handle, const struct rtgrant_id *id,
+                    struct rtgrant_answer *ret_answer);
+
+/** Administrator: ends anybody's lease. Errors: -EPERM. */
+int rtgrant_revoke(struct rtgrant *handle, const struct rtgrant_id *id,
+                   struct rtgrant_answer *ret_answer);
+
+/** Administrator: reads the policy again. -EPERM and RELOAD_FAILED if it has a fault: nothing changed. */
+int rtgrant_reload(struct rtgrant *handle, struct rtgrant_answer *ret_answer);
+
+/** Administrator: ends all leases. */
+int rtgrant_restore_all(struct rtgrant *handle, struct rtgrant_answer *ret_answer);
+
+enum rtgrant_lease_state {
+        RTGRANT_LEASE_IN_FORCE = 0,
+        RTGRANT_LEASE_CHANGED = 1,      /**< by others: the thread has other values than granted */
+        RTGRANT_LEASE_DEMOTED = 2,      /**< by the guard, for a while */
+};
+
+/** A lease as listed. */
+struct rtgrant_lease {
+        size_t size;            /**< sizeof(struct rtgrant_lease) of the library */
+        struct rtgrant_id id;
+        uid_t uid;
+        pid_t pid;
+        pid_t tid;
+        enum rtgrant_lease_state state;
+        int policy;             /**< in force now */
+        int priority;
+        int nice;
+        bool holds_sched;       /**< the lease is for policy and priority */
+        bool holds_nice;        /**< the lease is for nice */
+        int granted_policy;
+        int granted_priority;
+        int granted_nice;
+        enum rtgrant_lifetime lifetime;
+        uint64_t since_ms;      /**< CLOCK_REALTIME */
+        uint64_t expires_ms;    /**< CLOCK_REALTIME; 0: with its thread or connection */
+        uint64_t period_ns;
+        uint64_t computation_ns;
+        uint64_t deadline_ns;
+        const char *comm;       /**< printable; as the other strings, valid during the call */
+        const char *role;
+        const char *reason;
+        const char *transport;  /**< "socket", "Broker1", "RealtimeKit1" */
+};
+
+/** Is given one lease; a non-zero return ends the listing. */
+typedef int (*rtgrant_lease_fn)(const struct rtgrant_lease *lease, void *userdata);
+
+/**
+ * Calls @each for every own lease, or with @all for everybody's (administrator). What is in force
+ * is read from the kernel for each. Returns what @each returned last, 0 if it was never called.
+ * Errors: -EPERM.
+ */
+int rtgrant_list(struct rtgrant *handle, bool all, rtgrant_lease_fn each, void *userdata);
+
+/** What the broker is and what it could give the caller without asking anyone; from the hello. */
+struct rtgrant_status {
+        size_t size;            /**< set by the caller: sizeof(struct rtgrant_status) */
+        uid_t uid;              /**< who the broker takes the caller for */
+        bool admin;
+        bool degraded;          /**< no real-time grants: the broker itself cannot run real-time */
+        bool policy_broken;     /**< the last reload failed; see policy_error */
+        bool old_kernel;        /**< no PIDFD_THREAD */
+        unsigned kinds;         /**< bit 0 sched, bit 1 nice, … as in the protocol */
+        unsigned n_leases;
+        unsigned n_users;
+        unsigned n_leases_own;
+        unsigned n_leases_max;
+        unsigned n_connections;
+        unsigned policy_generation;
+        uint64_t started_ms;    /**< CLOCK_REALTIME */
+        char version[32];
+        char policy_error[256];
+        unsigned n_offers;
+        struct rtgrant_offer {
+                char role[32];
+                int reason;             /**< 0: allowed; else why not */
+                unsigned policies;      /**< bit 1 << SCHED_FIFO and so on */
+                int priority_min;
+                int priority_max;
+                int nice_min;
+                unsigned threads_held;
+                unsigned threads_max;
+        } offers[16];
+};
+
+/** Asks anew on each call; never waits for anybody but the broker. */
+int rtgrant_get_status(struct rtgrant *handle, struct rtgrant_status *ret_status);
+
+/** One key of the policy in force; strings valid during the call. @origin is FILE:LINE, "" for a default. */
+typedef int (*rtgrant_policy_fn)(const char *section, const char *key, const char *value,
+                                 const char *origin, void *userdata);
+
+/** Calls @each for every key. Returns what @each returned last. */
+int rtgrant_get_policy(struct rtgrant *handle, rtgrant_policy_fn each, void *userdata);
+
+/* ---- event loops: nothing below blocks unless it says so ---- */
+
+/** The descriptor to poll, for what rtgrant_get_events() says. Not the caller's to close. */
+int rtgrant_get_fd(struct rtgrant *handle);
+
+/** POLLIN, or POLLIN | POLLOUT while something waits to be sent. */
+short rtgrant_get_events(struct rtgrant *handle);
+
+/** Is given the answer to what was sent; @result as rtgrant_acquire() returns it. */
+typedef void (*rtgrant_answer_fn)(int result, const struct rtgrant_answer *answer, void *userdata);
+
+/**
+ * Like rtgrant_acquire() without waiting: @done is called once, from rtgrant_process() or, with
+ * -ECANCELED, from rtgrant_close(). Without RTGRANT_DIRECT. Errors: -EBUSY with 16 on their way.
+ */
+int rtgrant_send_acquire(struct rtgrant *handle, const struct rtgrant_request *request,
+                         rtgrant_answer_fn done, void *userdata);
+
+/** Likewise for rtgrant_release(). */
+int rtgrant_send_release(struct rtgrant *handle, const struct rtgrant_id *id,
+                         rtgrant_answer_fn done, void *userdata);
+
+enum rtgrant_event_kind {
+        RTGRANT_EVENT_GRANTED = 1,
+        RTGRANT_EVENT_UPDATED = 2,
+        RTGRANT_EVENT_ENDED = 3,
+        RTGRANT_EVENT_REVOKED = 4,
+        RTGRANT_EVENT_CHANGED = 5,
+        RTGRANT_EVENT_LOWERED = 6,
+        RTGRANT_EVENT_DEMOTED = 7,
+        RTGRANT_EVENT_RESTORED = 8,
+        RTGRANT_EVENT_OVER_BUDGET = 9,
+};
+
+/** The word of an event kind, as in "revoked"; "unknown" for one that is none. Static. */
+const char *rtgrant_event_to_string(int kind);
+
+/** Something happened to a lease. @n_lost: events this connection was too slow for, so far. */
+typedef void (*rtgrant_event_fn)(enum rtgrant_event_kind kind, int reason,
+                                 const struct rtgrant_lease *lease, const char *text,
+                                 uint64_t n_lost, void *userdata);
+
+/** From now on @each is told of events of own leases, or with @all of everybody's (administrator).
+ *  Blocks for the broker's answer. Events are delivered by rtgrant_process(), or while other calls wait. */
+int rtgrant_watch(struct rtgrant *handle, bool all, rtgrant_event_fn each, void *userdata);
+
+/** Sends and reads what can be, and calls back. Returns the number of records read; RTGRANT_ABSENT
+ *  when the broker is gone. */
+int rtgrant_process(struct rtgrant *handle);
+
+/* ---- helpers ---- */
+
+/**
+ * Makes the calling thread real-time, by its own right or by the broker, and says how. The shortest
+ * way to use this library. The lease, if any, is the thread's.
+ *
+ * @role        NULL: the broker picks one
+ * @policy      SCHED_FIFO or SCHED_RR
+ * @priority    1..99
+ *
+ * Errors: as rtgrant_acquire().
+ */
+int rtgrant_promote_self(const char *role, int policy, int priority,
+                         struct rtgrant_answer *ret_answer);
+
+/**
+ * Puts the calling thread back to SCHED_OTHER, keeping RESET_ON_FORK where it is set: without it
+ * the kernel refuses (EPERM), see sched(7). Needs no broker, which sees the change by itself.
+ */
+int rtgrant_demote_self(void);
+
+/**
+ * The same for a handler of SIGXCPU: async-signal-safe, leaves errno alone. The kernel sends
+ * SIGXCPU when a real-time thread runs RLIMIT_RTTIME's soft limit without sleeping; getrlimit(2).
+ */
+void rtgrant_demote_self_from_signal(void);
+
+/**
+ * What a sandboxed child hands to its parent so that the parent can ask for the child's thread.
+ * Plain bytes of fixed size, to be sent by any means. Nothing in it is believed: the broker checks
+ * that the thread exists, is of that process and of the asking user.
+ */
+struct rtgrant_handover {
+        uint32_t size;          /**< sizeof(struct rtgrant_handover) */
+        uint32_t version;       /**< 1 */
+        uint64_t pid;           /**< as the child sees itself */
+        uint64_t tid;
+        uint64_t start_time;    /**< of the thread, clock ticks since boot; 0: not known */
+        uint64_t reserved[4];   /**< 0 */
+};
+
+/** Fills in the calling thread. Makes no call that a seccomp filter of a sandbox would refuse,
+ *  but for reading /proc, whose failure does no harm. */
+int rtgrant_handover_init(struct rtgrant_handover *ret_handover);
+
+/**
+ * rtgrant_acquire() for the thread that @handover names; request->pid and tid are not looked at.
+ *
+ * @child_pid   the process it must be of, as the parent knows it; 0: believe the record
+ *
+ * Errors: -EINVAL if the record is damaged, -ESRCH if it names another process than @child_pid or a
+ * thread that was replaced meanwhile.
+ */
+int rtgrant_handover_acquire(struct rtgrant *handle, const struct rtgrant_handover *handover,
+                             pid_t child_pid, const struct rtgrant_request *request,
+                             struct rtgrant_answer *ret_answer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

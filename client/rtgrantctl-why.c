@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/cleanup.h"
+#include "client/cli/exit-status.h"
+#include "client/cli/explain.h"
+#include "client/cli/json.h"
+#include "client/cli/output.h"
+#include "client/cli/text.h"
+#include "client/rtgrantctl.h"
+
+#define WHY_PROGRAM CTL_PROGRAM " why"
+
+/* What the broker would give for one request: the whole of it, or with clamp set, some of it. */
+struct verdict {
+        int error;                      /* 0, or negative errno of the call */
+        struct rtgrant_answer answer;
+};
+
+static void ask(struct ctl *ctl, const struct options *options, const struct thread *thread,
+                bool clamp, struct verdict *ret) {
+        struct options asked = *options;
+        struct rtgrant_request request;
+
+        asked.dry_run = true;
+        asked.clamp = clamp;
+        broker_request(&asked, thread, &request);
+        ret->answer = (struct rtgrant_answer) { .size = sizeof(ret->answer) };
+        ret->error = rtgrant_acquire(ctl->broker.handle, &request, &ret->answer);
+}
+
+static const char *verdict_word(const struct verdict *v) {
+        return v->error < 0 ? "no" : v->answer.clamped ? "clipped" : "yes";
+}
+
+static void print_verdict(const struct ctl *ctl, const struct options *o, const char *who,
+                          const struct verdict *v, const struct verdict *clamped) {
+        enum style style = v->error < 0        ? STYLE_BAD
+                           : v->answer.clamped ? STYLE_WARNING
+                                               : STYLE_GOOD;
+        const struct rtgrant_answer *answer = &v->answer;
+        struct values asked = options_values(o), given = explain_given(&asked, answer);
+        char values[EXPLAIN_VALUES_SIZE], text[1500];
+
+        explain_values(values, &given);
+        text_printable(text, sizeof(text), answer->text);
+        printf("%s%s%s: ", style_begin(ctl->colour, style), verdict_word(v),
+               style_end(ctl->colour, style));
+        if (v->error < 0)
+                printf("%s\n", text);
+        else
+                printf("%s may have %s\n", who, values);
+        if (v->error < 0)
+                explain_line(stdout, "reason", rtgrant_reason_to_string(answer->reason));
+        explain_line(stdout, "role", answer->role);
+        explain_line(stdout, "rule", answer->rule);
+        if (answer->asked != answer->limit)
+                printf("  asked: %" PRId64 "\n  limit: %" PRId64 "\n", answer->asked,
+                       answer->limit);
+        explain_line(stdout, "help", answer->help);
+        if (clamped && clamped->error >= 0) {
+                given = explain_given(&asked, &clamped->answer);
+                explain_values(values, &given);
+                printf("  with --clamp: %s\n", values);
+        }
+}
+
+static void add_values(json_object *object, const char *key, const struct rtgrant_answer *answer) {
+        json_object *values = json_object_new_object();
+
+        json_add_policy(values, "policy", answer->policy);
+        json_add_int(values, "priority", answer->priority);
+        json_add_int(values, "nice", answer->nice);
+        json_add_string(values, "role", answer->role);
+        (void) json_object_object_add(object, key, values);
+}
+
+static void print_verdict_json(const struct thread *thread, const struct verdict *v,
+                               const struct verdict *clamped) {
+        json_object *object = json_object_new_object();
+
+        json_add_string(object, "verdict", verdict_word(v));
+        json_add_int(object, "pid", thread->pid);
+        json_add_int(object, "tid", thread->tid);
+        json_add_string(object, "comm", thread->comm);
+        json_add_text(object, "role", v->answer.role);
+        json_add_text(object, "rule", v->answer.rule);
+        if (v->error < 0) {
+                json_add_null(object, "grant");
+                json_add_refusal(object, "refusal", &v->answer);
+        } else {
+                add_values(object, "grant", &v->answer);
+                json_add_null(object, "refusal");
+        }
+        if (clamped && clamped->error >= 0)
+                add_values(object, "with_clamp", &clamped->answer);
+        else
+                json_add_null(object, "with_clamp");
+        json_print(object);
+}
+
+/* Asks for the whole, and if that is refused, for what --clamp would bring. */
+static int judge(struct ctl *ctl, const struct options *o, const struct thread *thread) {
+        struct verdict v, clamped;
+        bool ask_again;
+        char who[THREAD_LABEL_SIZE] = "you";
+
+        if (thread->tid != gettid())
+                thread_label(thread, who, sizeof(who));
+        ask(ctl, o, thread, o->clamp, &v);
+        if (v.error < 0 && v.error != -EPERM)
+                return ctl_fail(ctl, v.error, NULL);
+        ask_again = v.error == -EPERM && !o->clamp;
+        if (ask_again)
+                ask(ctl, o, thread, true, &clamped);
+
+        if (ctl->json)
+                print_verdict_json(thread, &v, ask_again ? &clamped : NULL);
+        else
+                print_verdict(ctl, o, who, &v, ask_again ? &clamped : NULL);
+        return v.error < 0 ? STATUS_REFUSED : STATUS_DONE;
+}
+
+int ctl_why(struct ctl *ctl, char **argv) {
+        _cleanup_(thread_done) struct thread thread = { .pidfd = -1 };
+        struct options o;
+        int argc = 0, r, status;
+
+        while (argv[argc])
+                argc++;
+        status = options_parse(&o, WHY_PROGRAM, /* needs_command= */ false, argc, argv);
+        if (status != 0)
+                return STATUS_USAGE;
+        if (o.action == ACTION_HELP)
+                return ctl_help();
+        if (o.action != ACTION_CHANGE && o.action != ACTION_RUN)
+                return ctl_misuse("why: say what to ask for, as in: rtgrantctl why -f 80 -p 1234");
+
+        ctl->json = ctl->json || o.json;
+        if (o.socket)
+                ctl->broker.socket = o.socket;
+        status = ctl_connect(ctl);
+        if (status == 0)
+                status = broker_complete_options(&ctl->broker, &o);
+        if (status != 0)
+                return status == STATUS_FAILED ? STATUS_USAGE : status;
+
+        r = thread_init(o.pid > 0 ? o.pid : gettid(), &thread);
+        if (r < 0)
+                return ctl_misuse("there is no process or thread %d", (int) o.pid);
+        return judge(ctl, &o, &thread);
+}

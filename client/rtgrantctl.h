@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_CLIENT_RTGRANTCTL_H
+#define RTGRANT_CLIENT_RTGRANTCTL_H
+
+/* What the commands of rtgrantctl share. Each returns the exit status. */
+
+#include <stdbool.h>
+
+#include "client/cli/broker.h"
+
+#define CTL_PROGRAM "rtgrantctl"
+
+struct ctl {
+        struct broker broker;
+        bool json;
+        bool colour;
+        bool all;               /* --all */
+        const char *user;       /* --user; borrowed from argv */
+};
+
+/* @argv ends with NULL: the operands alone, but for `why` everything after its name. */
+int ctl_status(struct ctl *ctl, char **argv);
+int ctl_list(struct ctl *ctl, char **argv);
+int ctl_monitor(struct ctl *ctl, char **argv);
+int ctl_why(struct ctl *ctl, char **argv);
+int ctl_revoke(struct ctl *ctl, char **argv);
+int ctl_reload(struct ctl *ctl, char **argv);
+int ctl_policy(struct ctl *ctl, char **argv);
+
+/* Connects, or says why not. Returns 0, or the exit status. */
+int ctl_connect(struct ctl *ctl);
+
+/* Says what a call with the broker failed of; @answer may be NULL. Returns the exit status. */
+int ctl_fail(const struct ctl *ctl, int error, const struct rtgrant_answer *answer);
+
+/* `rtgrantctl --help` */
+int ctl_help(void);
+
+/* Says what is wrong with the command line. Returns the exit status. */
+int ctl_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "in force", "changed", "demoted" */
+const char *ctl_lease_state(enum rtgrant_lease_state state);
+
+/* What the lease is for: "SCHED_RR 20" */
+void ctl_describe_granted(char buffer[EXPLAIN_VALUES_SIZE], const struct rtgrant_lease *lease);
+
+/* A lease as `list` and `monitor` show it to scripts; owned by the caller. */
+struct json_object *ctl_lease_json(const struct rtgrant_lease *lease);
+
+#endif

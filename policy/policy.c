@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+
+#include <sched.h>
+#include <string.h>
+
+#include "policy/policy.h"
+
+/* What the kernel takes, sched(7) and setpriority(2). */
+#define PRIORITY_LOWEST 1
+#define PRIORITY_HIGHEST 99
+#define NICE_STRONGEST (-20)
+#define NICE_WEAKEST 19
+
+static const struct rule no_rule = { .file = NULL };
+
+/* One answer in the making: each check passes, lowers it, or turns it into a refusal. */
+struct trial {
+        const struct policy *policy;
+        const struct situation *now;
+        const struct request *request;
+        const struct role *role;        /* NULL: none chosen yet */
+        struct decision decision;
+};
+
+struct limit {
+        struct rule rule;
+        int64_t asked;
+        int64_t low;
+        int64_t high;
+};
+
+/* The refusals return false, so that a check can end with one. */
+static bool refuse_limit(struct trial *t, enum reason reason, struct limit limit) {
+        t->decision = (struct decision) {
+                .verdict = VERDICT_DENY,
+                .reason = reason,
+                .role = t->role,
+                .rule = limit.rule,
+                .asked = limit.asked,
+                .limit = limit.high,
+                .limit_low = limit.low,
+        };
+        return false;
+}
+
+static bool refuse(struct trial *t, enum reason reason, struct rule rule) {
+        return refuse_limit(t, reason, (struct limit) { .rule = rule });
+}
+
+/* Notes that a limit lowers the grant; the first one explains it. Returns true. */
+static bool clip(struct trial *t, struct limit limit) {
+        struct decision *d = &t->decision;
+
+        if (!d->clamped) {
+                d->clamped = true;
+                d->rule = limit.rule;
+                d->asked = limit.asked;
+                d->limit = limit.high;
+                d->limit_low = limit.low;
+        }
+        return true;
+}
+
+static bool is_realtime(const struct request *request) {
+        return request->wants_sched &&
+               (request->policy == SCHED_FIFO || request->policy == SCHED_RR);
+}
+
+/* A policy that the kernel has and no role gives; SCHED_DEADLINE would outrun the broker itself. */
+static bool is_foreign(int policy) {
+        enum { SCHED_EXT_NUMBER = 7 }; /* Linux 6.12 */
+
+        return policy == SCHED_BATCH || policy == SCHED_IDLE || policy == SCHED_DEADLINE ||
+               policy == SCHED_EXT_NUMBER;
+}
+
+static bool check_sched(struct trial *t) {
+        const struct request *request = t->request;
+        bool realtime = is_realtime(request);
+        struct limit kernel = {
+                .asked = request->priority,
+                .low = realtime ? PRIORITY_LOWEST : 0,
+                .high = realtime ? PRIORITY_HIGHEST : 0,
+        };
+
+        if (is_foreign(request->policy))
+                return refuse(t, REASON_UNSUPPORTED, no_rule);
+        if (!realtime && request->policy != SCHED_OTHER)
+                return refuse(t, REASON_INVALID, no_rule);
+        if (request->priority < kernel.low || request->priority > kernel.high)
+                return refuse_limit(t, REASON_INVALID, kernel);
+
+        return true;
+}
+
+static bool check_ranges(struct trial *t) {
+        const struct request *request = t->request;
+        struct limit nice = { .asked = request->nice, .low = NICE_STRONGEST, .high = NICE_WEAKEST };
+
+        if (!request->wants_sched && !request->wants_nice)
+                return refuse(t, REASON_INVALID, no_rule);
+        if (request->wants_sched && !check_sched(t))
+                return false;
+        if (request->wants_nice &&
+            (request->nice < NICE_STRONGEST || request->nice > NICE_WEAKEST))
+                return refuse_limit(t, REASON_INVALID, nice);
+
+        switch (request->lifetime) {
+        case LIFETIME_THREAD:
+        case LIFETIME_CONNECTION:
+                return true;
+        case LIFETIME_SECONDS:
+                if (request->lifetime_s >= 1)
+                        return true;
+                break;
+        }
+
+        return refuse(t, REASON_INVALID, no_rule);
+}
+
+static bool check_namespace(struct trial *t) {
+        if (t->now->in_user_namespace && !t->policy->user_namespaces)
+                return refuse(t, REASON_USER_NAMESPACE,
+                              t->policy->rules[BROKER_KEY_USER_NAMESPACES]);
+
+        return true;
+}
+
+static bool check_admission(struct trial *t) {
+        enum reason reason;
+
+        reason = policy_role_admits(t->role, t->now, &t->decision.rule);
+        if (reason != REASON_NONE)
+                return refuse(t, reason, t->decision.rule);
+
+        return true;
+}
+
+static int role_priority_max(const struct role *role) {
+        return role->priority_max < POLICY_PRIORITY_CEILING ? role->priority_max
+                                                            : POLICY_PRIORITY_CEILING;
+}
+
+static bool role_has_band(const struct role *role) {
+        return role->priority_min >= PRIORITY_LOWEST &&
+               role->priority_min <= role_priority_max(role);
+}
+
+static bool role_has_policy(const struct role *role, int policy) {
+        return role->policies & 1U << policy;
+}
+
+static bool check_policy(struct trial *t) {
+        const struct request *request = t->request;
+        const struct role *role = t->role;
+
+        if (!request->wants_sched)
+                return true;
+        if (is_realtime(request) && !role_has_band(role))
+                return refuse(t, REASON_POLICY_NOT_IN_ROLE, role->rules[ROLE_KEY_PRIORITY]);
+        if (role_has_policy(role, request->policy))
+                return true;
+
+        /* RR is FIFO with a time slice: the lesser of the two, and never the other way round. */
+        if (request->clamp && request->policy == SCHED_FIFO && role_has_policy(role, SCHED_RR)) {
+                t->decision.policy = SCHED_RR;
+                return clip(t, (struct limit) { .rule = role->rules[ROLE_KEY_POLICY] });
+        }
+
+        return refuse(t, REASON_POLICY_NOT_IN_ROLE, role->rules[ROLE_KEY_POLICY]);
+}
+
+static bool check_priority(struct trial *t) {
+        struct limit band = {
+                .rule = t->role->rules[ROLE_KEY_PRIORITY],
+                .asked = t->request->priority,
+                .low = t->role->priority_min,
+                .high = role_priority_max(t->role),
+        };
+
+        if (!is_realtime(t->request) || (band.asked >= band.low && band.asked <= band.high))
+                return true;
+
+        if (t->request->clamp && band.asked > band.high) {
+                t->decision.priority = role_priority_max(t->role);
+                return clip(t, band);
+        }
+
+        /* Also with clamp: the low end of the band would be more than was asked. */
+        return refuse_limit(t, REASON_PRIORITY_LIMIT, band);
+}
+
+static bool check_nice(struct trial *t) {
+        int nice_min = t->role->nice_min; /* 0 at most: to be nice to others is in every role */
+        struct limit floor = {
+                .rule = t->role->rules[ROLE_KEY_NICE],
+                .asked = t->request->nice,
+                .low = nice_min,
+                .high = nice_min,
+        };
+
+        if (!t->request->wants_nice || t->request->nice >= nice_min)
+                return true;
+
+        if (t->request->clamp) {
+                t->decision.nice = nice_min;
+                return clip(t, floor);
+        }
+
+        return refuse_limit(t, REASON_NICE_LIMIT, floor);
+}
+
+static bool check_lifetime(struct trial *t) {
+        unsigned max = t->role->lifetime_s_max;
+        struct limit limit = {
+                .rule = t->role->rules[ROLE_KEY_LIFETIME_MAX],
+                .asked = t->request->lifetime_s,
+                .low = max,
+                .high = max,
+        };
+
+        if (t->request->lifetime != LIFETIME_SECONDS || t->request->lifetime_s <= max)
+                return true;
+
+        if (t->request->clamp && max > 0) {
+                t->decision.lifetime_s = max;
+                return clip(t, limit);
+        }
+
+        return refuse_limit(t, REASON_LIFETIME_LIMIT, limit);
+}
+
+static bool check_broker(struct trial *t) {
+        if (is_realtime(t->request) && !t->now->rt_possible)
+                return refuse(t, REASON_DEGRADED, no_rule);
+
+        return true;
+}
+
+static bool check_place(struct trial *t, enum reason reason, struct rule rule, unsigned held,
+                        unsigned max) {
+        if (held < max)
+                return true;
+
+        return refuse_limit(t, reason, (struct limit) {
+                .rule = rule,
+                .asked = (int64_t) held + 1,
+                .low = max,
+                .high = max,
+        });
+}
+
+static bool check_quotas(struct trial *t) {
+        const struct policy *policy = t->policy;
+        const struct situation *now = t->now;
+        size_t index = (size_t) (t->role - policy->roles);
+
+        if (now->leased && now->leased_role == index)
+                return true;
+        if (!check_place(t, REASON_THREADS_PER_ROLE, t->role->rules[ROLE_KEY_THREADS_PER_USER],
+                         now->threads_held_by_role[index], t->role->threads_per_user_max))
+                return false;
+
+        if (now->leased)
+                return true;
+        return check_place(t, REASON_THREADS_PER_USER, policy->rules[BROKER_KEY_THREADS_PER_USER],
+                           now->threads_held, policy->threads_per_user_max) &&
+               check_place(t, REASON_THREADS_TOTAL, policy->rules[BROKER_KEY_THREADS_MAX],
+                           now->threads_total, policy->threads_max);
+}
+
+static bool check_rate(struct trial *t) {
+        if (t->now->grant_tokens > 0)
+                return true;
+
+        refuse(t, REASON_RATE, t->policy->rules[BROKER_KEY_GRANT_BURST]);
+        t->decision.retry_after_ms = t->now->grant_wait_ms;
+        return false;
+}
+
+/* What is granted if no check objects. */
+static struct decision decision_as_asked(const struct role *role, const struct request *request) {
+        return (struct decision) {
+                .verdict = VERDICT_GRANT,
+                .role = role,
+                .policy = request->wants_sched ? request->policy : SCHED_OTHER,
+                .priority = is_realtime(request) ? request->priority : 0,
+                .nice = request->wants_nice ? request->nice : 0,
+                .lifetime_s = request->lifetime == LIFETIME_SECONDS ? request->lifetime_s : 0,
+        };
+}
+
+static struct decision evaluate_role(const struct trial *caller, const struct role *role) {
+        struct trial t = *caller;
+
+        t.role = role;
+        t.decision = decision_as_asked(role, t.request);
+
+        if (check_admission(&t) && check_policy(&t) && check_priority(&t) && check_nice(&t) &&
+            check_lifetime(&t) && check_broker(&t) && check_quotas(&t))
+                (void) check_rate(&t);
+
+        return t.decision;
+}
+
+/* How far the request is outside of what the role gives; 0: within. */
+static unsigned role_distance(const struct role *role, const struct request *request) {
+        int max = role_priority_max(role), nice_min = role->nice_min;
+
+        if (!is_realtime(request))
+                return request->wants_nice && request->nice < nice_min
+                               ? (unsigned) (nice_min - request->nice)
+                               : 0;
+        if (!role_has_band(role))
+                return UINT32_MAX;
+        if (request->priority < role->priority_min)
+                return (unsigned) (role->priority_min - request->priority);
+
+        return request->priority > max ? (unsigned) (request->priority - max) : 0;
+}
+
+/* Whether grant @a gives more than grant @b. */
+static bool grant_is_better(const struct decision *a, const struct decision *b,
+                            const struct request *request) {
+        if (a->priority != b->priority)
+                return a->priority > b->priority;
+        if (a->policy != b->policy)
+                return a->policy == request->policy;
+        if (a->nice != b->nice)
+                return a->nice < b->nice;
+
+        return a->lifetime_s > b->lifetime_s;
+}
+
+/* Whether refusal @a came nearer to a grant than refusal @b. */
+static bool denial_is_nearer(const struct trial *t, const struct decision *a,
+                             const struct decision *b) {
+        bool a_admits = a->reason != REASON_NOT_ALLOWED && a->reason != REASON_DENIED;
+        bool b_admits = b->reason != REASON_NOT_ALLOWED && b->reason != REASON_DENIED;
+        unsigned a_distance = role_distance(a->role, t->request);
+        unsigned b_distance = role_distance(b->role, t->request);
+
+        if (a_admits != b_admits)
+                return a_admits;
+        if (a_distance != b_distance)
+                return a_distance < b_distance;
+
+        return a->role == &t->policy->roles[t->policy->default_role];
+}
+
+static bool decision_is_better(const struct trial *t, const struct decision *a,
+                               const struct decision *b) {
+        if (a->verdict != b->verdict)
+                return a->verdict == VERDICT_GRANT;
+        if (a->verdict == VERDICT_GRANT)
+                return grant_is_better(a, b, t->request);
+
+        return denial_is_nearer(t, a, b);
+}
+
+/* What is granted whole is better than what is clamped, so the first that gives it serves. */
+static struct decision evaluate_every_role(const struct trial *t) {
+        const struct policy *policy = t->policy;
+        struct decision best, d;
+
+        best = evaluate_role(t, &policy->roles[0]);
+        for (size_t i = 1; i < policy->n_roles; i++) {
+                d = evaluate_role(t, &policy->roles[i]);
+                if (decision_is_better(t, &d, &best))
+                        best = d;
+        }
+
+        return best;
+}
+
+struct decision policy_evaluate(const struct policy *policy, const struct situation *now,
+                                const struct request *request) {
+        struct trial t = { .policy = policy, .now = now, .request = request };
+        const struct role *role;
+
+        if (!check_ranges(&t) || !check_namespace(&t))
+                return t.decision;
+
+        if (!request->role || request->role[0] == '\0')
+                return evaluate_every_role(&t);
+
+        role = policy_find_role(policy, request->role, NULL);
+        if (!role) {
+                refuse(&t, REASON_NO_SUCH_ROLE, no_rule);
+                return t.decision;
+        }
+
+        return evaluate_role(&t, role);
+}
+
+static bool id_list_has(const struct id_list *list, uint32_t id) {
+        for (size_t i = 0; i < list->n_ids; i++)
+                if (list->ids[i] == id)
+                        return true;
+
+        return list->everybody;
+}
+
+static bool id_list_has_any(const struct id_list *list, const gid_t *gids, size_t n_gids) {
+        if (list->everybody)
+                return true;
+
+        for (size_t i = 0; i < n_gids; i++)
+                if (id_list_has(list, gids[i]))
+                        return true;
+
+        return false;
+}
+
+enum reason policy_role_admits(const struct role *role, const struct situation *now,
+                               struct rule *ret_rule) {
+        const struct rule *rules = role->rules;
+
+        if (id_list_has(&role->deny_users, now->uid)) {
+                *ret_rule = rules[ROLE_KEY_DENY_USERS];
+                return REASON_DENIED;
+        }
+        if (id_list_has_any(&role->deny_groups, now->gids, now->n_gids)) {
+                *ret_rule = rules[ROLE_KEY_DENY_GROUPS];
+                return REASON_DENIED;
+        }
+        if (id_list_has(&role->allow_users, now->uid)) {
+                *ret_rule = rules[ROLE_KEY_ALLOW_USERS];
+                return REASON_NONE;
+        }
+        if (id_list_has_any(&role->allow_groups, now->gids, now->n_gids)) {
+                *ret_rule = rules[ROLE_KEY_ALLOW_GROUPS];
+                return REASON_NONE;
+        }
+
+        /* The list that the caller would have to be put on. */
+        *ret_rule = rules[ROLE_KEY_ALLOW_GROUPS].file ? rules[ROLE_KEY_ALLOW_GROUPS]
+                                                      : rules[ROLE_KEY_ALLOW_USERS];
+        return REASON_NOT_ALLOWED;
+}
+
+const struct role *policy_find_role(const struct policy *policy, const char *name,
+                                    size_t *ret_index) {
+        for (size_t i = 0; i < policy->n_roles; i++)
+                if (strcmp(policy->roles[i].name, name) == 0) {
+                        if (ret_index)
+                                *ret_index = i;
+                        return &policy->roles[i];
+                }
+
+        return NULL;
+}

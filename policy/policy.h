@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_POLICY_POLICY_H
+#define RTGRANT_POLICY_POLICY_H
+
+/*
+ * Decides what may be granted.
+ *
+ * A pure function of its arguments: no system call, clock, allocation, log or global state. The
+ * broker gathers the facts (struct situation), carries the decision out and words the refusal.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "policy/reason.h"
+
+/* Above this nothing is ever given, whatever a policy file says: the broker itself runs there. */
+#define POLICY_PRIORITY_CEILING 94
+
+#define POLICY_ROLE_NAME_MAX 31 /* bytes, without the NUL; as on the wire */
+#define POLICY_ROLES_MAX 16
+
+/* Where a value was set. */
+struct rule {
+        const char *file;       /* borrowed; outlives the policy; NULL: a built-in default */
+        unsigned line;          /* from 1 */
+};
+
+/* Users or groups of a rule. */
+struct id_list {
+        const uint32_t *ids;
+        size_t n_ids;
+        bool everybody;         /* "*" */
+};
+
+enum role_key {
+        ROLE_KEY_DESCRIPTION,
+        ROLE_KEY_POLICY,
+        ROLE_KEY_PRIORITY,
+        ROLE_KEY_NICE,
+        ROLE_KEY_THREADS_PER_USER,
+        ROLE_KEY_LIFETIME_MAX,
+        ROLE_KEY_ALLOW_USERS,
+        ROLE_KEY_ALLOW_GROUPS,
+        ROLE_KEY_DENY_USERS,
+        ROLE_KEY_DENY_GROUPS,
+        _ROLE_KEY_MAX,
+};
+
+struct role {
+        const char *name;               /* borrowed; outlives the policy */
+        const char *description;        /* likewise; never NULL */
+        unsigned policies;              /* bit 1 << SCHED_FIFO, 1 << SCHED_RR, 1 << SCHED_OTHER */
+        int priority_min;               /* 1..POLICY_PRIORITY_CEILING; 0 and 0: no real-time */
+        int priority_max;
+        int nice_min;                   /* -20..0; 0: no nice below 0 */
+        unsigned threads_per_user_max;
+        unsigned lifetime_s_max;        /* of leases for seconds */
+        struct id_list allow_users;
+        struct id_list allow_groups;
+        struct id_list deny_users;
+        struct id_list deny_groups;
+        struct rule rules[_ROLE_KEY_MAX];
+};
+
+enum broker_key {
+        BROKER_KEY_DEFAULT_ROLE,
+        BROKER_KEY_THREADS_MAX,
+        BROKER_KEY_THREADS_PER_USER,
+        BROKER_KEY_CONNECTIONS_MAX,
+        BROKER_KEY_CONNECTIONS_PER_USER,
+        BROKER_KEY_GRANT_BURST,
+        BROKER_KEY_GRANT_REFILL,
+        BROKER_KEY_MESSAGE_BURST,
+        BROKER_KEY_MESSAGE_REFILL,
+        BROKER_KEY_USER_NAMESPACES,
+        BROKER_KEY_LOG_LEVEL,
+        _BROKER_KEY_MAX,
+};
+
+struct policy {
+        const struct role *roles;
+        size_t n_roles;                 /* 1..POLICY_ROLES_MAX */
+        size_t default_role;            /* index: named in the refusal when no role fits */
+        unsigned threads_max;           /* leased threads, of all users */
+        unsigned threads_per_user_max;
+        unsigned connections_max;
+        unsigned connections_per_user_max;
+        unsigned grant_burst;           /* token bucket of grants, per user */
+        unsigned grant_refill_ms;       /* one token comes back every so many ms */
+        unsigned message_burst;         /* token bucket of messages of any kind, per user */
+        unsigned message_refill_us;
+        bool user_namespaces;           /* serve callers in other than the initial one */
+        int log_level;                  /* LOG_ERR..LOG_DEBUG of syslog(3); -1: not set */
+        struct rule rules[_BROKER_KEY_MAX];
+};
+
+/* What is true now. The broker finds it out by itself; none of it is the caller's word. */
+struct situation {
+        uid_t uid;                      /* of caller and target alike */
+        const gid_t *gids;              /* all groups of the caller, the primary one too */
+        size_t n_gids;
+        bool in_user_namespace;         /* the caller's is not the initial one */
+        bool rt_possible;               /* false: the broker cannot outrank what it would grant */
+        bool leased;                    /* the target thread has a lease of this user already */
+        size_t leased_role;             /* index of its role, if leased */
+        unsigned threads_held;          /* leases of the quota owner */
+        const unsigned *threads_held_by_role; /* likewise, one a role of the policy */
+        unsigned threads_total;         /* leases of all users */
+        unsigned grant_tokens;          /* left in the quota owner's bucket, for this grant */
+        unsigned grant_wait_ms;         /* until the next token, if there is none */
+};
+
+enum lifetime {
+        LIFETIME_THREAD,
+        LIFETIME_CONNECTION,
+        LIFETIME_SECONDS,
+};
+
+/* What is asked. */
+struct request {
+        const char *role;               /* name; "" or NULL: the policy picks */
+        bool wants_sched;
+        int policy;                     /* with wants_sched: SCHED_FIFO, SCHED_RR or SCHED_OTHER */
+        int priority;                   /* with FIFO and RR: 1..99; else 0 */
+        bool wants_nice;
+        int nice;                       /* with wants_nice: -20..19 */
+        enum lifetime lifetime;
+        unsigned lifetime_s;
+        bool clamp;                     /* rather less than nothing */
+};
+
+enum verdict {
+        VERDICT_DENY,
+        VERDICT_GRANT,
+};
+
+struct decision {
+        enum verdict verdict;
+        enum reason reason;             /* REASON_NONE if granted */
+        const struct role *role;        /* that grants, or came nearest; NULL if none */
+        struct rule rule;               /* that decided; .file NULL: none or built-in */
+        bool clamped;                   /* granted, but less than asked: see rule, asked, limit */
+        int policy;                     /* to be set, if granted; the next three as far as wanted */
+        int priority;
+        int nice;
+        unsigned lifetime_s;
+        int64_t asked;                  /* if denied or clamped by a limit; of a quota: the place */
+        int64_t limit;
+        int64_t limit_low;              /* lower end where the limit is a band, else as limit */
+        unsigned retry_after_ms;        /* REASON_RATE */
+};
+
+/*
+ * Decides on one request. The first check that fails is the reason given:
+ *
+ *   the request    UNSUPPORTED (a policy of the kernel that no role gives), INVALID
+ *   who asks       USER_NAMESPACE, NO_SUCH_ROLE, DENIED, NOT_ALLOWED
+ *   the role       POLICY_NOT_IN_ROLE (also: real-time, and the role has no priority band),
+ *                  PRIORITY_LIMIT, NICE_LIMIT, LIFETIME_LIMIT
+ *   the broker     DEGRADED
+ *   quotas         THREADS_PER_ROLE, THREADS_PER_USER, THREADS_TOTAL, RATE
+ *
+ * Nice 0 and above is within every role. No rule spares uid 0.
+ *
+ * Clamped, a priority above the band, a nice below the floor and a lifetime above the limit become
+ * that limit, and FIFO becomes RR where the role has only RR. Nothing ever becomes more than was
+ * asked: a priority below the band is refused, and so is RR where the role has only FIFO.
+ *
+ * Without a role in the request, the first role of the policy that allows the caller and gives
+ * what is asked serves; failing that, clamped, the one that gives most (priority before nice before
+ * lifetime). If there is none, the reason is that of the role which came nearest: one that allows
+ * the caller before one that does not, then the nearest priority band (or nice floor), then the
+ * default role.
+ *
+ * A target that is leased already takes no new place in its quotas, but one of the role it moves
+ * to; a token of the bucket only if it is raised above what it holds. The broker knows that, and
+ * shows a token where none is needed.
+ */
+struct decision policy_evaluate(const struct policy *policy,
+                                const struct situation *now,
+                                const struct request *request);
+
+/*
+ * Whether @role lets the caller of @now in at all, by its Allow and Deny keys: REASON_NONE,
+ * REASON_NOT_ALLOWED or REASON_DENIED. *ret_rule is the rule that decided; .file NULL if none.
+ */
+enum reason policy_role_admits(const struct role *role, const struct situation *now,
+                               struct rule *ret_rule);
+
+/* The role of that name; NULL if there is none. *ret_index may be NULL. */
+const struct role *policy_find_role(const struct policy *policy, const char *name,
+                                    size_t *ret_index);
+
+#endif

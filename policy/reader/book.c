@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+
+#include <assert.h>
+#include <sched.h>
+#include <string.h>
+
+#include "policy/reader/book.h"
+
+static const struct rule built_in = { .file = NULL };
+
+static void set_defaults(struct policy_store *store, struct section *section) {
+        struct report report;
+
+        report_init(&report);
+        for (size_t i = 0; i < section->n_keys; i++)
+                book_set(store, section, &section->keys[i], section->keys[i].fallback, built_in,
+                         &report);
+        assert(report.n_messages == 0);
+        report_done(&report);
+}
+
+static struct section *add_section(struct policy_store *store, struct section section) {
+        struct policy_book *book = store->book;
+        struct section *added = &book->sections[book->n_sections++];
+
+        *added = section;
+        set_defaults(store, added);
+        return added;
+}
+
+struct policy_store *book_open(void) {
+        struct policy_store *store = g_new0(struct policy_store, 1);
+        struct policy_book *book = g_new0(struct policy_book, 1);
+
+        book->strings = g_string_chunk_new(1024);
+        book->blocks = g_ptr_array_new_with_free_func(g_free);
+        store->book = book;
+        store->policy.roles = book->roles;
+
+        add_section(store, (struct section) {
+                .title = "Broker",
+                .keys = broker_keys,
+                .n_keys = _BROKER_KEY_MAX,
+                .base = &store->policy,
+                .rules = store->policy.rules,
+        });
+        return store;
+}
+
+struct section *book_find_section(const struct policy_store *store, const char *title,
+                                  size_t length) {
+        struct policy_book *book = store->book;
+
+        for (size_t i = 0; i < book->n_sections; i++)
+                if (strlen(book->sections[i].title) == length &&
+                    memcmp(book->sections[i].title, title, length) == 0)
+                        return &book->sections[i];
+
+        return NULL;
+}
+
+struct section *book_add_role(struct policy_store *store, const char *name, size_t length) {
+        g_autofree char *title = g_strdup_printf("Role %.*s", (int) length, name);
+        struct policy_book *book = store->book;
+        struct role *role;
+
+        if (store->policy.n_roles == POLICY_ROLES_MAX)
+                return NULL;
+
+        role = &book->roles[store->policy.n_roles++];
+        role->name = g_string_chunk_insert_len(book->strings, name, (gssize) length);
+
+        return add_section(store, (struct section) {
+                .title = g_string_chunk_insert(book->strings, title),
+                .keys = role_keys,
+                .n_keys = _ROLE_KEY_MAX,
+                .base = role,
+                .rules = role->rules,
+        });
+}
+
+void book_set(struct policy_store *store, struct section *section, const struct key *key,
+              const char *value, struct rule at, struct report *report) {
+        struct policy_book *book = store->book;
+        size_t index = (size_t) (key - section->keys);
+        struct value_context context = {
+                .report = report,
+                .strings = book->strings,
+                .blocks = book->blocks,
+                .key = key,
+                .at = at,
+        };
+
+        if (!key->parse(&context, value, section->base))
+                return;
+
+        section->values[index] = g_string_chunk_insert_const(book->strings, value);
+        section->rules[index] = at;
+}
+
+static const char *suggest_role(const struct policy *policy, const char *name) {
+        for (size_t i = 0; i < policy->n_roles; i++)
+                if (edit_distance(policy->roles[i].name, strlen(policy->roles[i].name), name,
+                                  strlen(name)) <= 2)
+                        return policy->roles[i].name;
+
+        return NULL;
+}
+
+static void check_default_role(struct policy_store *store, struct report *report) {
+        struct policy *policy = &store->policy;
+        struct section *broker = &store->book->sections[0];
+        const char *name = broker->values[BROKER_KEY_DEFAULT_ROLE], *near;
+
+        if (name[0] == '\0') {
+                policy->default_role = 0;
+                broker->values[BROKER_KEY_DEFAULT_ROLE] = policy->roles[0].name;
+                return;
+        }
+        if (policy_find_role(policy, name, &policy->default_role))
+                return;
+
+        near = suggest_role(policy, name);
+        report_fault(report, policy->rules[BROKER_KEY_DEFAULT_ROLE],
+                     "DefaultRole=%s: there is no [Role %s]%s%s%s", name, name,
+                     near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static void check_bands(const struct role *role, const struct role *other,
+                        struct report *report) {
+        const struct rule *rule = &role->rules[ROLE_KEY_PRIORITY];
+        const struct rule *other_rule = &other->rules[ROLE_KEY_PRIORITY];
+
+        if (role->priority_max == 0 || other->priority_max == 0 ||
+            role->priority_min > other->priority_max || other->priority_min > role->priority_max)
+                return;
+
+        report_warning(report, *rule,
+                       "the priorities of [Role %s], %d to %d, overlap those of [Role %s], "
+                       "%d to %d (%s:%u)", role->name, role->priority_min, role->priority_max,
+                       other->name, other->priority_min, other->priority_max, other_rule->file,
+                       other_rule->line);
+}
+
+/* What is written and cannot come to anything. */
+static void check_use(const struct role *role, struct report *report) {
+        bool realtime = role->policies & (1U << SCHED_FIFO | 1U << SCHED_RR);
+
+        if (role->priority_max > 0 && !realtime)
+                report_warning(report, role->rules[ROLE_KEY_PRIORITY],
+                               "Priority= is of no use: Policy= of [Role %s] has no fifo and no rr",
+                               role->name);
+        if (role->priority_max == 0 && !(role->policies & 1U << SCHED_OTHER))
+                report_warning(report, role->rules[ROLE_KEY_POLICY],
+                               "[Role %s] gives no real-time priority: it has no Priority=",
+                               role->name);
+}
+
+void book_check(struct policy_store *store, const char *file, struct report *report) {
+        struct policy *policy = &store->policy;
+
+        if (policy->n_roles == 0) {
+                if (report->error == 0)
+                        report_fault(report, (struct rule) { .file = file },
+                                     "there is no [Role NAME]");
+                return;
+        }
+
+        check_default_role(store, report);
+
+        for (size_t i = 0; i < policy->n_roles; i++) {
+                check_use(&policy->roles[i], report);
+                for (size_t j = 0; j < i; j++)
+                        check_bands(&policy->roles[i], &policy->roles[j], report);
+        }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+
+#include <string.h>
+
+#include "policy/reader/keys.h"
+#include "policy/reader/values.h"
+
+#define US_PER_MS UINT64_C(1000)
+#define US_PER_S (1000 * US_PER_MS)
+#define US_PER_MIN (60 * US_PER_S)
+#define US_PER_H (60 * US_PER_MIN)
+
+#define COUNT(field) \
+        .parse = parse_count, .offset = offsetof(struct policy, field), .min = 1, .max = 1000000, \
+        .range = "1 to 1000000"
+
+#define BROKER_KEY(symbol) [BROKER_KEY_##symbol]
+#define ROLE_KEY(symbol) [ROLE_KEY_##symbol]
+
+const struct key broker_keys[_BROKER_KEY_MAX] = {
+        BROKER_KEY(DEFAULT_ROLE) = { "DefaultRole", "", .parse = parse_role_name },
+        BROKER_KEY(THREADS_MAX) = { "ThreadsMax", "4096", COUNT(threads_max) },
+        BROKER_KEY(THREADS_PER_USER) = { "ThreadsPerUser", "256", COUNT(threads_per_user_max) },
+        BROKER_KEY(CONNECTIONS_MAX) = { "ConnectionsMax", "2048", COUNT(connections_max) },
+        BROKER_KEY(CONNECTIONS_PER_USER) = { "ConnectionsPerUser", "64",
+                                             COUNT(connections_per_user_max) },
+        BROKER_KEY(GRANT_BURST) = { "GrantBurst", "64", COUNT(grant_burst) },
+        BROKER_KEY(GRANT_REFILL) = { "GrantRefill", "200ms", .parse = parse_time,
+                                     .offset = offsetof(struct policy, grant_refill_ms),
+                                     .unit_us = US_PER_MS, .min = US_PER_MS, .max = US_PER_H,
+                                     .range = "1ms to 1h in whole milliseconds" },
+        BROKER_KEY(MESSAGE_BURST) = { "MessageBurst", "2000", COUNT(message_burst) },
+        BROKER_KEY(MESSAGE_REFILL) = { "MessageRefill", "1ms", .parse = parse_time,
+                                       .offset = offsetof(struct policy, message_refill_us),
+                                       .unit_us = 1, .min = 1, .max = US_PER_MIN,
+                                       .range = "1us to 1min" },
+        BROKER_KEY(USER_NAMESPACES) = { "UserNamespaces", "no", .parse = parse_bool,
+                                        .offset = offsetof(struct policy, user_namespaces) },
+        BROKER_KEY(LOG_LEVEL) = { "LogLevel", "", .parse = parse_log_level },
+};
+
+const struct key role_keys[_ROLE_KEY_MAX] = {
+        ROLE_KEY(DESCRIPTION) = { "Description", "", .parse = parse_description },
+        ROLE_KEY(POLICY) = { "Policy", "any", .parse = parse_policies },
+        ROLE_KEY(PRIORITY) = { "Priority", "none", .parse = parse_band },
+        ROLE_KEY(NICE) = { "Nice", "0", .parse = parse_nice },
+        ROLE_KEY(THREADS_PER_USER) = { "ThreadsPerUser", "64", .parse = parse_count,
+                                       .offset = offsetof(struct role, threads_per_user_max),
+                                       .min = 1, .max = 1000000, .range = "1 to 1000000" },
+        ROLE_KEY(LIFETIME_MAX) = { "LifetimeMax", "1h", .parse = parse_time,
+                                   .offset = offsetof(struct role, lifetime_s_max),
+                                   .unit_us = US_PER_S, .min = US_PER_S, .max = 8760 * US_PER_H,
+                                   .range = "1s to 8760h in whole seconds" },
+        ROLE_KEY(ALLOW_USERS) = { "AllowUsers", "", .parse = parse_users,
+                                  .offset = offsetof(struct role, allow_users) },
+        ROLE_KEY(ALLOW_GROUPS) = { "AllowGroups", "", .parse = parse_groups,
+                                   .offset = offsetof(struct role, allow_groups) },
+        ROLE_KEY(DENY_USERS) = { "DenyUsers", "", .parse = parse_users,
+                                 .offset = offsetof(struct role, deny_users) },
+        ROLE_KEY(DENY_GROUPS) = { "DenyGroups", "", .parse = parse_groups,
+                                  .offset = offsetof(struct role, deny_groups) },
+};
+
+const struct key *key_find(const struct key *keys, size_t n_keys, const char *name,
+                           size_t length) {
+        for (size_t i = 0; i < n_keys; i++)
+                if (strlen(keys[i].name) == length && memcmp(keys[i].name, name, length) == 0)
+                        return &keys[i];
+
+        return NULL;
+}
+
+#define WORD_MAX 40 /* longer than any word we know */
+
+/* One row of the table of Levenshtein at a time. */
+size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
+        size_t row[WORD_MAX + 1], diagonal, above, change;
+
+        if (a_length > WORD_MAX || b_length > WORD_MAX)
+                return SIZE_MAX;
+
+        for (size_t j = 0; j <= b_length; j++)
+                row[j] = j;
+
+        for (size_t i = 1; i <= a_length; i++) {
+                diagonal = row[0];
+                row[0] = i;
+                for (size_t j = 1; j <= b_length; j++) {
+                        above = row[j];
+                        change = g_ascii_tolower(a[i - 1]) == g_ascii_tolower(b[j - 1]) ? 0 : 1;
+                        row[j] = MIN(MIN(above, row[j - 1]) + 1, diagonal + change);
+                        diagonal = above;
+                }
+        }
+
+        return row[b_length];
+}
+
+const char *key_suggest(const struct key *keys, size_t n_keys, const char *name, size_t length) {
+        const char *nearest = NULL;
+        size_t d, best = MAX(2, length / 3) + 1;
+
+        for (size_t i = 0; i < n_keys; i++) {
+                d = edit_distance(keys[i].name, strlen(keys[i].name), name, length);
+                if (d < best) {
+                        best = d;
+                        nearest = keys[i].name;
+                }
+        }
+
+        return nearest;
+}
+
+bool role_name_is_valid(const char *name, size_t length) {
+        if (length < 1 || length > POLICY_ROLE_NAME_MAX)
+                return false;
+
+        for (size_t i = 0; i < length; i++)
+                if (!g_ascii_isalnum(name[i]) && name[i] != '_' && name[i] != '-')
+                        return false;
+
+        return true;
+}

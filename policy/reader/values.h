@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_POLICY_READER_VALUES_H
+#define RTGRANT_POLICY_READER_VALUES_H
+
+/*
+ * Reads one value into struct policy or struct role @base, strictly; see struct key. @value is
+ * valid UTF-8 without control characters or surrounding blanks. False: reported, nothing stored.
+ */
+
+#include "policy/reader/keys.h"
+
+bool parse_count(const struct value_context *context, const char *value, void *base);
+bool parse_time(const struct value_context *context, const char *value, void *base);
+bool parse_bool(const struct value_context *context, const char *value, void *base);
+bool parse_log_level(const struct value_context *context, const char *value, void *base);
+bool parse_role_name(const struct value_context *context, const char *value, void *base);
+bool parse_description(const struct value_context *context, const char *value, void *base);
+bool parse_policies(const struct value_context *context, const char *value, void *base);
+bool parse_band(const struct value_context *context, const char *value, void *base);
+bool parse_nice(const struct value_context *context, const char *value, void *base);
+bool parse_users(const struct value_context *context, const char *value, void *base);
+bool parse_groups(const struct value_context *context, const char *value, void *base);
+
+#endif

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: MIT
+"""The real rtgrantd, started on a private socket with a policy of the test's own."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import agent
+import kernel
+
+SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|ThreadSanitizer")
+START_TIMEOUT_S = 20
+STOP_TIMEOUT_S = 20
+
+# A desktop of 20 and a studio above it, without limits that a test would meet by chance.
+POLICY = {
+    "Broker": {
+        "DefaultRole": "desktop",
+        "ThreadsMax": 1000,
+        "ThreadsPerUser": 500,
+        "ConnectionsMax": 500,
+        "ConnectionsPerUser": 100,
+        "GrantBurst": 1000,
+        "GrantRefill": "1ms",
+        "MessageBurst": 10000,
+        "MessageRefill": "100us",
+    },
+    "Role desktop": {
+        "Policy": "fifo rr other",
+        "Priority": "1-20",
+        "Nice": "-15",
+        "ThreadsPerUser": 500,
+        "LifetimeMax": "1h",
+        "AllowUsers": "*",
+    },
+    "Role studio": {
+        "Policy": "fifo",
+        "Priority": "61-70",
+        "ThreadsPerUser": 100,
+        "AllowUsers": "64001",
+    },
+}
+
+
+def policy_text(changes=None):
+    """POLICY as a file, with {section: {key: value}} changed; a value of None leaves the key out."""
+    changes = changes or {}
+    text = ""
+    for section in dict.fromkeys([*POLICY, *changes]):
+        if section in changes and changes[section] is None:
+            continue
+        keys = {**POLICY.get(section, {}), **changes.get(section, {})}
+        text += f"[{section}]\n"
+        text += "".join(f"{key}={value}\n" for key, value in keys.items() if value is not None)
+    return text
+
+
+def wait_until(condition, timeout_s=5, what="it"):
+    """Waits for what announces itself by no event; returns its first true value."""
+    end = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"{what} did not come true within {timeout_s} s"
+        time.sleep(0.005)
+
+
+class Daemon:
+    """One rtgrantd and everybody who talks to it."""
+
+    def __init__(self, programs, directory):
+        self.programs = programs
+        self.directory = directory
+        self.socket_path = f"{directory}/socket"
+        self.state_path = f"{directory}/state"
+        self.policy_path = f"{directory}/policy.conf"
+        self.log_path = f"{directory}/log"
+        self.process = None
+        self.pid = 0
+        self.companions = []
+        self._notify = None
+        self._admin = None
+        self._n_fds = None
+        open(self.log_path, "w", encoding="utf-8").close()
+
+    # -- life --
+
+    def start(self, policy=None, arguments=(), prefix=(), environment=None, log_level="info",
+              prepare=None, wait=True):
+        """
+        policy      changes to POLICY, or the whole text
+        prefix      a command that runs the daemon in its own place, as with-filter
+        prepare     runs in the daemon's process before it
+        wait        until it says READY=1
+        """
+        self.write_policy(policy)
+        notify_path = f"{self.directory}/notify"
+        if self._notify:
+            self._notify.close()
+            os.unlink(notify_path)
+        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self._notify.bind(notify_path)
+        self.messages = []
+
+        def in_child():
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+            if prepare:
+                prepare()
+
+        command = [
+            *prefix, self.programs.rtgrantd, "--socket", self.socket_path,
+            "--policy", self.policy_path, "--state", self.state_path, "--log-level", log_level,
+            *arguments,
+        ]
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=in_child,
+                env={**os.environ, "NOTIFY_SOCKET": notify_path, **(environment or {})},
+            )
+        self.pid = self.process.pid
+        if wait:
+            self.wait_for_message("READY=1", START_TIMEOUT_S)
+            self._n_fds = self.n_fds()
+        return self
+
+    def write_policy(self, policy=None):
+        text = policy if isinstance(policy, str) else policy_text(policy)
+        with open(self.policy_path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def wait_for_message(self, wanted, timeout_s=10):
+        """The sd_notify(3) message that has the line @wanted, as {key: value}."""
+        end = time.monotonic() + timeout_s
+        while True:
+            for message in self.messages:
+                if wanted in message:
+                    self.messages.remove(message)
+                    return dict(line.partition("=")[::2] for line in message)
+            assert time.monotonic() < end, f"no {wanted} within {timeout_s} s"
+            assert self.process.poll() is None, f"rtgrantd ended with {self.process.returncode}"
+            self._notify.settimeout(0.1)
+            try:
+                message = self._notify.recv(65536).decode()
+            except TimeoutError:
+                continue
+            self.messages.append(message.splitlines())
+
+    def reload(self, policy=None):
+        """SIGHUP with another policy; returns when it was read, well or not."""
+        self.write_policy(policy)
+        self.messages.clear()
+        os.kill(self.pid, signal.SIGHUP)
+        self.wait_for_message("RELOADING=1")
+        return self.wait_for_message("READY=1")
+
+    @contextlib.contextmanager
+    def paused(self):
+        """While it does nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+        wait_until(lambda: kernel.status(self.pid, "State").startswith("T"), what="the stop")
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def stop(self):
+        """SIGTERM; it has to end by itself, well, and without a sanitizer's complaint."""
+        if self.process is None:
+            return
+        self._forget_admin()
+        process, self.process = self.process, None
+        os.kill(self.pid, signal.SIGTERM)
+        try:
+            status = process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError("rtgrantd did not end on SIGTERM") from None
+        assert status == 0, f"rtgrantd ended with {status}"
+
+    def kill(self):
+        """As a crash would end it."""
+        self._forget_admin()
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def wait(self, timeout_s=START_TIMEOUT_S):
+        """The exit status of one that is to end by itself."""
+        process, self.process = self.process, None
+        try:
+            return process.wait(timeout_s)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                process.wait()
+
+    def close(self):
+        """The end of a test: nobody left, nothing left over."""
+        try:
+            self._forget_admin()
+            for companion in reversed(self.companions):
+                companion.kill()
+            if self.process:
+                assert self.process.poll() is None, f"rtgrantd ended with {self.process.poll()}"
+                self._check_nothing_left()
+                self.stop()
+        finally:
+            if self.process:
+                self.kill()
+            if self._notify:
+                self._notify.close()
+            log = self.log()
+            print(f"--- log of rtgrantd\n{log}---")
+        assert not SANITIZER.search(log), "a sanitizer complained"
+
+    def _check_nothing_left(self):
+        wait_until(lambda: self.status().n_leases == 0, what="the end of all leases")
+        wait_until(lambda: self.status().n_connections <= 1, what="the end of all connections")
+        self._forget_admin()
+        if self._n_fds is not None:
+            wait_until(lambda: self.n_fds() <= self._n_fds, what="the end of all descriptors")
+
+    # -- those who talk to it --
+
+    def client(self, uid, groups=(), prepare=None):
+        client = agent.Client(self.socket_path, uid, groups, prepare)
+        self.companions.append(client)
+        return client
+
+    def target(self, uid, groups=(), **values):
+        target = Target(self.programs.target, uid, groups, **values)
+        self.companions.append(target)
+        return target
+
+    def rtgrant(self, uid, *arguments, groups=(), program="rtgrant", **values):
+        """Runs a program of the project as @uid; see subprocess.run() for what comes back."""
+        return subprocess.run(
+            [getattr(self.programs, program), *map(str, arguments)],
+            env={**os.environ, "RTGRANT_SOCKET": self.socket_path, "LC_ALL": "C.UTF-8"},
+            user=uid, group=uid, extra_groups=list(groups), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30,
+            check=False, cwd="/", **values,
+        )
+
+    def rtgrantctl(self, uid, *arguments, **values):
+        return self.rtgrant(uid, *arguments, program="rtgrantctl", **values)
+
+    # -- what can be seen of it --
+
+    @property
+    def admin(self):
+        """A connection of root, who is the administrator."""
+        if self._admin is None:
+            self._admin = agent.Connection(self.socket_path)
+        return self._admin
+
+    def _forget_admin(self):
+        if self._admin:
+            self._admin.close()
+            self._admin = None
+
+    def status(self):
+        return self.admin.hello()
+
+    def leases(self):
+        return self.admin.list(everybody=True)
+
+    def lease_of(self, tid):
+        (lease,) = [lease for lease in self.leases() if lease.tid == tid]
+        return lease
+
+    def n_fds(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+class Target:
+    """tests/tools/target: a program that knows nothing of the broker."""
+
+    def __init__(self, path, uid, groups=(), prepare=None, start_new_session=False):
+        def in_child():
+            if prepare:
+                prepare()
+            kernel.become(uid, groups)
+
+        self.process = subprocess.Popen(
+            [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            preexec_fn=in_child, start_new_session=start_new_session, cwd="/",
+        )
+        self.pid = self.process.pid
+        assert self._reply() == [str(self.pid)]
+
+    def _reply(self):
+        words = self.process.stdout.readline().split()
+        assert words, "the target ended"
+        assert words[0] == "ok", OSError(int(words[1]), os.strerror(int(words[1])))
+        return words[1:]
+
+    def tell(self, *words, tid=0):
+        """Has a thread obey a command; what it answered. OSError's number in the assertion."""
+        self.write(*words, tid=tid)
+        return self._reply()
+
+    def errno_of(self, *words, tid=0):
+        """The same for a command that may fail: its errno, 0 if it did not."""
+        self.write(*words, tid=tid)
+        words = self.process.stdout.readline().split()
+        return int(words[1]) if words[0] == "error" else 0
+
+    def write(self, *words, tid=0):
+        print(tid, *words, file=self.process.stdin, flush=True)
+
+    def thread(self, name="sleeper", tid=0):
+        return int(self.tell("thread", name, tid=tid)[0])
+
+    def fork(self, tid=0):
+        return int(self.tell("fork", tid=tid)[0])
+
+    def exec(self, path, *arguments, tid=0):
+        """Becomes another program, which has to be a `target` too; returns when it has."""
+        self.write("exec", path, *arguments, tid=tid)
+        assert self._reply() == [str(self.pid)]
+
+    def sched(self, tid=None):
+        return kernel.sched_getattr(tid or self.pid)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def assert_granted(answer, policy, priority, nice=0):
+    """That the broker says so, with RESET_ON_FORK, and that the kernel says the same."""
+    assert answer.reason == "none", explain(answer)
+    assert (answer.policy, answer.priority, answer.nice) == (policy, priority, nice)
+    assert any(answer.id)
+    in_force = kernel.sched_getattr(answer.tid)
+    assert in_force[:3] == (policy, priority, nice)
+    assert in_force.reset_on_fork == bool(answer.reset_on_fork)
+    assert in_force.reset_on_fork or (policy == kernel.OTHER and nice >= 0)
+
+
+def assert_refused(answer, *reasons):
+    """That it says no for one of these reasons, in words, and hands out nothing."""
+    assert answer.reason in reasons, explain(answer)
+    assert answer.explanation.text, "a refusal without a word"
+    assert not any(answer.id)
+
+
+def explain(answer):
+    explanation = answer.explanation
+    return f"{answer.reason}: {explanation.text} {explanation.help} [{explanation.rule}]"
+
+
+def words_of(answer):
+    """The words of a refusal without the numbers, which the caller itself may have named."""
+    explanation = answer.explanation
+    return re.sub(r"\d+", "N", f"{explanation.text}|{explanation.help}|{explanation.rule}")

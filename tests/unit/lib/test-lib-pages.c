@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Listings: leases, the policy and the status, page by page and from other versions of the broker. */
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "tests/unit/lib/fake-broker.h"
+#include "tests/unit/lib/lib-test.h"
+
+struct fixture {
+        struct fake_broker broker;
+        struct rtgrant *handle;
+};
+
+static void setup(struct fixture *f, fake_script script, void *userdata) {
+        fake_start(&f->broker, script, userdata);
+        assert_int_equal(rtgrant_open(&f->handle, f->broker.path, 0), 0);
+}
+
+static void teardown(struct fixture *f) {
+        assert_null(rtgrant_close(f->handle));
+        fake_stop(&f->broker);
+}
+
+/* ---- leases ---- */
+
+#define LEASES 29
+
+/* A broker with LEASES leases whose records may be of another size than ours. */
+struct lister {
+        uint32_t lease_size;
+        uint64_t flags;         /* of the last request */
+};
+
+static void put_lease(uint8_t *ret, uint32_t size, uint64_t number) {
+        struct wire_lease lease = {
+                .id = { (uint8_t) number },
+                .pid = 1000,
+                .tid = 1000 + number,
+                .uid = 4000000000,
+                .since_ms = 1,
+                .state = WIRE_LEASE_CHANGED,
+                .policy = 0,
+                .granted_want = WIRE_WANT_SCHED,
+                .granted_policy = 1,
+                .granted_priority = 10,
+                .lifetime = WIRE_LIFETIME_SECONDS,
+                .expires_ms = 2,
+                .transport = WIRE_TRANSPORT_REALTIMEKIT,
+        };
+
+        memset(lease.comm, 'c', sizeof(lease.comm));
+        memset(ret, 0x77, size);
+        memcpy(ret, &lease, size < sizeof(lease) ? size : sizeof(lease));
+}
+
+static void script_list(struct fake_broker *broker) {
+        struct lister *lister = broker->userdata;
+        const size_t head = offsetof(struct wire_list_reply, leases);
+        union {
+                struct wire_list_reply list;
+                uint8_t bytes[WIRE_RECORD_MAX];
+        } reply;
+
+        while (fake_receive(broker) > 0) {
+                uint64_t next = broker->request.list.after;
+                uint32_t n = 0;
+
+                lister->flags = broker->request.list.flags;
+                memset(&reply, 0, sizeof(reply));
+                while (next < LEASES && n < WIRE_LEASES_MAX &&
+                       head + (n + 1) * lister->lease_size <= WIRE_RECORD_MAX)
+                        put_lease(&reply.bytes[head + n++ * lister->lease_size], lister->lease_size,
+                                  ++next);
+                reply.list.n_leases = n;
+                reply.list.lease_size = lister->lease_size;
+                reply.list.next = next < LEASES ? next : 0;
+                fake_reply(broker, &reply, head + n * lister->lease_size);
+        }
+}
+
+struct seen {
+        unsigned n;
+        unsigned stop_at;       /* 0: never */
+        bool in_order;
+        struct rtgrant_lease last;
+        char comm[64];
+};
+
+static int on_lease(const struct rtgrant_lease *lease, void *userdata) {
+        struct seen *seen = userdata;
+
+        seen->n++;
+        seen->in_order = seen->in_order && lease->id.bytes[0] == seen->n;
+        seen->last = *lease;
+        (void) snprintf(seen->comm, sizeof(seen->comm), "%s", lease->comm);
+        return seen->n == seen->stop_at ? 5 : 0;
+}
+
+static void test_list(void **state) {
+        struct lister lister = { .lease_size = sizeof(struct wire_lease) };
+        struct seen seen = { .in_order = true };
+        struct fixture f;
+
+        setup(&f, script_list, &lister);
+        assert_int_equal(rtgrant_list(f.handle, true, on_lease, &seen), 0);
+        assert_int_equal(seen.n, LEASES);
+        assert_true(seen.in_order);
+        assert_int_equal(lister.flags, WIRE_LIST_ALL);
+        assert_int_equal(f.broker.n_requests, 3);
+
+        assert_int_equal(seen.last.size, sizeof(seen.last));
+        assert_int_equal(seen.last.tid, 1000 + LEASES);
+        assert_int_equal(seen.last.uid, 4000000000);
+        assert_int_equal(seen.last.state, RTGRANT_LEASE_CHANGED);
+        assert_true(seen.last.holds_sched);
+        assert_false(seen.last.holds_nice);
+        assert_int_equal(seen.last.granted_priority, 10);
+        assert_int_equal(seen.last.lifetime, RTGRANT_LIFETIME_SECONDS);
+        assert_string_equal(seen.last.transport, "RealtimeKit1");
+        assert_int_equal(strlen(seen.comm), sizeof(seen.comm) - 1);
+        teardown(&f);
+}
+
+static void test_list_of_other_versions(void **state) {
+        static const uint32_t sizes[] = { sizeof(struct wire_lease) + 64,
+                                          offsetof(struct wire_lease, comm) };
+
+        for (size_t i = 0; i < N_ELEMENTS(sizes); i++) {
+                struct lister lister = { .lease_size = sizes[i] };
+                struct seen seen = { .in_order = true };
+                struct fixture f;
+
+                setup(&f, script_list, &lister);
+                assert_int_equal(rtgrant_list(f.handle, false, on_lease, &seen), 0);
+                assert_int_equal(seen.n, LEASES);
+                assert_true(seen.in_order);
+                assert_int_equal(seen.last.tid, 1000 + LEASES);
+                assert_int_equal(lister.flags, 0);
+                if (i == 1)
+                        assert_string_equal(seen.comm, "");
+                teardown(&f);
+        }
+}
+
+static void test_list_ends_when_told(void **state) {
+        struct lister lister = { .lease_size = sizeof(struct wire_lease) };
+        struct seen seen = { .stop_at = 13 };
+        struct fixture f;
+
+        setup(&f, script_list, &lister);
+        assert_int_equal(rtgrant_list(f.handle, false, on_lease, &seen), 5);
+        assert_int_equal(seen.n, 13);
+        assert_int_equal(rtgrant_list(f.handle, false, NULL, NULL), -EINVAL);
+        teardown(&f);
+}
+
+struct bad_list {
+        struct wire_list_reply reply;
+        size_t size;
+        int expected;
+        unsigned n_seen;
+};
+
+static void script_bad_list(struct fake_broker *broker) {
+        struct bad_list *bad = broker->userdata;
+
+        while (fake_receive(broker) > 0)
+                fake_reply(broker, &bad->reply, bad->size);
+}
+
+static void test_bad_lists(void **state) {
+        const size_t head = offsetof(struct wire_list_reply, leases);
+        const size_t one = head + sizeof(struct wire_lease);
+        const struct bad_list cases[] = {
+                { { .reason = RTGRANT_REASON_ADMIN_ONLY, .n_leases = 1 }, head, -EPERM, 0 },
+                { { .n_leases = 1, .lease_size = 0 }, one, -EPROTO, 0 },
+                { { .n_leases = 2, .lease_size = sizeof(struct wire_lease) }, one, -EPROTO, 0 },
+                { { .n_leases = UINT32_MAX, .lease_size = 16 }, one, -EPROTO, 0 },
+                { { .n_leases = 16, .lease_size = 0x10000000 }, one, -EPROTO, 0 },
+                { { .n_leases = 1, .lease_size = sizeof(struct wire_lease), .next = 1 }, one,
+                  -EPROTO, 2 }, /* the second page says the third is the second */
+                { { .n_leases = 0 }, head, 0, 0 },
+                { {}, offsetof(struct wire_list_reply, n_leases), 0, 0 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                struct bad_list bad = cases[i];
+                struct seen seen = {};
+                struct fixture f;
+
+                setup(&f, script_bad_list, &bad);
+                assert_int_equal(rtgrant_list(f.handle, false, on_lease, &seen), bad.expected);
+                assert_int_equal(seen.n, bad.n_seen);
+                teardown(&f);
+        }
+}
+
+/* A callback may call the library with the same handle. */
+static int on_lease_call(const struct rtgrant_lease *lease, void *userdata) {
+        struct seen seen = { .stop_at = 1 };
+
+        return rtgrant_list(userdata, false, on_lease, &seen) == 5 ? 0 : -1;
+}
+
+static void test_list_within_a_list(void **state) {
+        struct lister lister = { .lease_size = sizeof(struct wire_lease) };
+        struct fixture f;
+
+        setup(&f, script_list, &lister);
+        assert_int_equal(rtgrant_list(f.handle, false, on_lease_call, f.handle), 0);
+        assert_int_equal(f.broker.n_requests, 3 + LEASES);
+        teardown(&f);
+}
+
+/* ---- the policy ---- */
+
+#define KEYS 20
+
+/* A policy that is loaded anew while it is read, so many times. */
+struct policy_teller {
+        unsigned n_reloads;
+        uint32_t generation;
+};
+
+static void script_policy(struct fake_broker *broker) {
+        struct policy_teller *teller = broker->userdata;
+
+        while (fake_receive(broker) > 0) {
+                uint64_t next = broker->request.list.after;
+                struct wire_policy_reply reply = { .entry_size = sizeof(struct wire_policy_entry) };
+
+                if (next > 0 && teller->n_reloads > 0) {
+                        teller->n_reloads--;
+                        teller->generation++;
+                }
+                while (next < KEYS && reply.n_entries < WIRE_POLICY_ENTRIES_MAX) {
+                        struct wire_policy_entry *entry = &reply.entries[reply.n_entries++];
+
+                        (void) snprintf(entry->section, sizeof(entry->section), "Role r%u",
+                                        teller->generation);
+                        (void) snprintf(entry->key, sizeof(entry->key), "Key%u", (unsigned) next++);
+                        memset(entry->value, 'v', sizeof(entry->value));
+                        strcpy(entry->origin, "/etc/rtgrant/policy.conf:3");
+                }
+                reply.policy_generation = teller->generation;
+                reply.next = next < KEYS ? next : 0;
+                fake_reply(broker, &reply, sizeof(reply));
+        }
+}
+
+struct policy_seen {
+        unsigned n;
+        bool right;
+        const char *section;
+};
+
+static int on_key(const char *section, const char *key, const char *value, const char *origin,
+                  void *userdata) {
+        struct policy_seen *seen = userdata;
+        char expected[16];
+
+        (void) snprintf(expected, sizeof(expected), "Key%u", seen->n++);
+        seen->right = seen->right && strcmp(section, seen->section) == 0 &&
+                      strcmp(key, expected) == 0 && strlen(value) == 199 &&
+                      strcmp(origin, "/etc/rtgrant/policy.conf:3") == 0;
+        return 0;
+}
+
+/* Each key once and all of one policy, whatever happens between the pages. */
+static void test_policy(void **state) {
+        static const struct {
+                unsigned n_reloads;
+                const char *section;
+        } cases[] = { { 0, "Role r0" }, { 1, "Role r1" }, { 3, "Role r3" } };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                struct policy_teller teller = { .n_reloads = cases[i].n_reloads };
+                struct policy_seen seen = { .right = true, .section = cases[i].section };
+                struct fixture f;
+
+                setup(&f, script_policy, &teller);
+                assert_int_equal(rtgrant_get_policy(f.handle, on_key, &seen), 0);
+                assert_int_equal(seen.n, KEYS);
+                assert_true(seen.right);
+                teardown(&f);
+        }
+}
+
+static void test_policy_that_never_rests(void **state) {
+        struct policy_teller teller = { .n_reloads = UINT32_MAX };
+        struct policy_seen seen = { .section = "" };
+        struct fixture f;
+
+        setup(&f, script_policy, &teller);
+        assert_int_equal(rtgrant_get_policy(f.handle, on_key, &seen), -EAGAIN);
+        assert_int_equal(seen.n, 0);
+        teardown(&f);
+}
+
+/* ---- the status ---- */
+
+static void script_status(struct fake_broker *broker) {
+        struct wire_hello_reply reply = {
+                .state = WIRE_STATE_ADMIN | WIRE_STATE_POLICY_BROKEN,
+                .kinds = WIRE_WANT_SCHED,
+                .uid = 1001,
+                .n_leases = 3,
+                .n_leases_max = 256,
+                .policy_generation = 4,
+                .version = "0.1.0",
+                .policy_error = "policy.conf:3: what?",
+                .n_offers = 2,
+                .offer_size = sizeof(struct wire_offer),
+                .offers = {
+                        { .role = "desktop", .policies = 6, .priority_min = 1, .priority_max = 20 },
+                        { .role = "worker", .reason = RTGRANT_REASON_NOT_ALLOWED, .nice_min = -11 },
+                },
+        };
+
+        while (fake_receive(broker) > 0)
+                fake_reply(broker, &reply, sizeof(reply));
+}
+
+static void test_status(void **state) {
+        struct rtgrant_status status = { .size = sizeof(status) };
+        struct fixture f;
+
+        setup(&f, script_status, NULL);
+        assert_int_equal(rtgrant_get_status(f.handle, &status), 0);
+        assert_int_equal(status.uid, 1001);
+        assert_true(status.admin);
+        assert_true(status.policy_broken);
+        assert_false(status.degraded);
+        assert_false(status.old_kernel);
+        assert_int_equal(status.kinds, 1);
+        assert_int_equal(status.n_leases, 3);
+        assert_int_equal(status.n_leases_max, 256);
+        assert_int_equal(status.policy_generation, 4);
+        assert_string_equal(status.version, "0.1.0");
+        assert_string_equal(status.policy_error, "policy.conf:3: what?");
+        assert_int_equal(status.n_offers, 2);
+        assert_string_equal(status.offers[0].role, "desktop");
+        assert_int_equal(status.offers[0].priority_max, 20);
+        assert_int_equal(status.offers[1].reason, RTGRANT_REASON_NOT_ALLOWED);
+        assert_int_equal(status.offers[1].nice_min, -11);
+
+        status.size = 0;
+        assert_int_equal(rtgrant_get_status(f.handle, &status), -EINVAL);
+        assert_int_equal(rtgrant_get_status(f.handle, NULL), -EINVAL);
+        teardown(&f);
+}
+
+static void script_many_offers(struct fake_broker *broker) {
+        struct wire_hello_reply reply = { .n_offers = 20, .offer_size = 40 };
+
+        while (fake_receive(broker) > 0)
+                fake_reply(broker, &reply, sizeof(reply));
+}
+
+/* More roles, of an older and shorter kind, than there is room for. */
+static void test_status_with_more_offers_than_we_know(void **state) {
+        struct rtgrant_status status = { .size = sizeof(status) };
+        struct fixture f;
+
+        setup(&f, script_many_offers, NULL);
+        assert_int_equal(rtgrant_get_status(f.handle, &status), 0);
+        assert_int_equal(status.n_offers, 16);
+        teardown(&f);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_list),
+                cmocka_unit_test(test_list_of_other_versions),
+                cmocka_unit_test(test_list_ends_when_told),
+                cmocka_unit_test(test_bad_lists),
+                cmocka_unit_test(test_list_within_a_list),
+                cmocka_unit_test(test_policy),
+                cmocka_unit_test(test_policy_that_never_rests),
+                cmocka_unit_test(test_status),
+                cmocka_unit_test(test_status_with_more_offers_than_we_know),
+        };
+
+        return cmocka_run_group_tests_name("lib-pages", tests, NULL, NULL);
+}

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What holds of every policy, situation and request, tried on many that were made up. */
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "policy/policy.h"
+
+#define ROUNDS 60000
+#define ROLES_MAX 4
+#define IDS_MAX 3
+#define ID_UNIVERSE 5
+
+static const char *const names[ROLES_MAX + 1] = { "a", "b", "c", "d", "e" };
+
+/* A policy with the memory it points to, so that it can be copied and changed. */
+struct world {
+        struct role roles[ROLES_MAX];
+        uint32_t ids[ROLES_MAX][4][IDS_MAX];
+        struct policy policy;
+        gid_t gids[IDS_MAX];
+        unsigned held[ROLES_MAX];
+        struct situation now;
+        struct request request;
+};
+
+/* splitmix64: the same numbers in every run. */
+static uint64_t next(uint64_t *seed) {
+        uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
+
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        return z ^ z >> 31;
+}
+
+static int between(uint64_t *seed, int low, int high) {
+        return low + (int) (next(seed) % (uint64_t) (high - low + 1));
+}
+
+static bool one_in(uint64_t *seed, int n) {
+        return between(seed, 1, n) == 1;
+}
+
+static struct id_list *list_of(struct role *role, size_t i) {
+        struct id_list *const lists[] = {
+                &role->allow_users, &role->allow_groups, &role->deny_users, &role->deny_groups,
+        };
+
+        return lists[i];
+}
+
+static void tie(struct world *w) {
+        w->policy.roles = w->roles;
+        for (size_t i = 0; i < ROLES_MAX; i++)
+                for (size_t j = 0; j < 4; j++)
+                        list_of(&w->roles[i], j)->ids = w->ids[i][j];
+        w->now.gids = w->gids;
+        w->now.threads_held_by_role = w->held;
+}
+
+static void make_role(struct world *w, size_t i, uint64_t *seed) {
+        struct role *role = &w->roles[i];
+        int low = between(seed, 1, 97);
+
+        *role = (struct role) {
+                .name = names[i],
+                .description = "",
+                .policies = (unsigned) between(seed, 0, 7) | (unsigned) between(seed, 0, 7),
+                .nice_min = between(seed, -20, 0),
+                .threads_per_user_max = (unsigned) between(seed, 1, 4),
+                .lifetime_s_max = (unsigned) between(seed, 0, 20),
+        };
+        if (!one_in(seed, 8)) {
+                role->priority_min = low;
+                role->priority_max = between(seed, low, 99);
+        }
+
+        for (size_t j = 0; j < 4; j++) {
+                struct id_list *list = list_of(role, j);
+                bool deny = j >= 2;
+
+                list->n_ids = (size_t) between(seed, 0, deny ? 1 : IDS_MAX);
+                list->everybody = one_in(seed, deny ? 30 : 4);
+                for (size_t k = 0; k < IDS_MAX; k++)
+                        w->ids[i][j][k] = (uint32_t) between(seed, 0, ID_UNIVERSE);
+        }
+}
+
+static void make_now(struct world *w, uint64_t *seed) {
+        w->now = (struct situation) {
+                .uid = (uid_t) between(seed, 0, ID_UNIVERSE),
+                .n_gids = (size_t) between(seed, 0, IDS_MAX),
+                .in_user_namespace = one_in(seed, 10),
+                .rt_possible = !one_in(seed, 10),
+                .leased = one_in(seed, 4),
+                .leased_role = (size_t) between(seed, 0, (int) w->policy.n_roles - 1),
+                .threads_held = (unsigned) between(seed, 0, 8),
+                .threads_total = (unsigned) between(seed, 0, 16),
+                .grant_tokens = (unsigned) between(seed, 0, 4),
+                .grant_wait_ms = (unsigned) between(seed, 1, 100),
+        };
+        for (size_t i = 0; i < IDS_MAX; i++)
+                w->gids[i] = (gid_t) between(seed, 0, ID_UNIVERSE);
+        for (size_t i = 0; i < ROLES_MAX; i++)
+                w->held[i] = (unsigned) between(seed, 0, 3);
+}
+
+static void make_request(struct world *w, uint64_t *seed) {
+        static const int policies[] = {
+                SCHED_FIFO, SCHED_FIFO, SCHED_FIFO, SCHED_RR, SCHED_RR, SCHED_OTHER, SCHED_IDLE,
+        };
+        struct request *request = &w->request;
+
+        *request = (struct request) {
+                .role = one_in(seed, 2) ? "" : names[between(seed, 0, (int) w->policy.n_roles)],
+                .wants_sched = !one_in(seed, 6),
+                .policy = policies[between(seed, 0, 6)],
+                .priority = between(seed, 0, 100),
+                .wants_nice = one_in(seed, 3),
+                .nice = between(seed, -21, 20),
+                .lifetime = (enum lifetime) between(seed, 0, 2),
+                .lifetime_s = (unsigned) between(seed, 0, 30),
+                .clamp = one_in(seed, 2),
+        };
+        if (request->policy == SCHED_OTHER)
+                request->priority = 0;
+}
+
+static void make_world(struct world *w, uint64_t *seed) {
+        *w = (struct world) { 0 };
+        w->policy = (struct policy) {
+                .n_roles = (size_t) between(seed, 1, ROLES_MAX),
+                .threads_max = (unsigned) between(seed, 4, 20),
+                .threads_per_user_max = (unsigned) between(seed, 3, 10),
+                .user_namespaces = one_in(seed, 2),
+        };
+        w->policy.default_role = (size_t) between(seed, 0, (int) w->policy.n_roles - 1);
+
+        for (size_t i = 0; i < w->policy.n_roles; i++)
+                make_role(w, i, seed);
+        make_now(w, seed);
+        make_request(w, seed);
+        tie(w);
+}
+
+static struct decision evaluate(const struct world *w) {
+        return policy_evaluate(&w->policy, &w->now, &w->request);
+}
+
+static bool is_realtime(const struct request *request) {
+        return request->wants_sched && request->policy != SCHED_OTHER;
+}
+
+static bool list_has(const struct id_list *list, const uint32_t *ids, size_t n_ids) {
+        for (size_t i = 0; i < list->n_ids; i++)
+                for (size_t j = 0; j < n_ids; j++)
+                        if (list->ids[i] == ids[j])
+                                return true;
+
+        return list->everybody;
+}
+
+static bool role_lets_in(const struct role *role, const struct situation *now) {
+        return (list_has(&role->allow_users, &now->uid, 1) ||
+                list_has(&role->allow_groups, now->gids, now->n_gids)) &&
+               !list_has(&role->deny_users, &now->uid, 1) &&
+               !list_has(&role->deny_groups, now->gids, now->n_gids);
+}
+
+static bool role_contains(const struct role *role, const struct request *request) {
+        if (request->wants_sched && !(role->policies >> request->policy & 1))
+                return false;
+        if (is_realtime(request) &&
+            (role->priority_min == 0 || request->priority < role->priority_min ||
+             request->priority > role->priority_max || request->priority > 94))
+                return false;
+        if (request->wants_nice && request->nice < role->nice_min)
+                return false;
+
+        return request->lifetime != LIFETIME_SECONDS || request->lifetime_s <= role->lifetime_s_max;
+}
+
+static bool has_place(const struct world *w, size_t role) {
+        const struct situation *now = &w->now;
+        bool in_role = w->held[role] < w->roles[role].threads_per_user_max;
+
+        if (now->grant_tokens == 0)
+                return false;
+        if (now->leased)
+                return now->leased_role == role || in_role;
+        return in_role && now->threads_held < w->policy.threads_per_user_max &&
+               now->threads_total < w->policy.threads_max;
+}
+
+static bool request_is_sound(const struct request *request) {
+        if (!request->wants_sched && !request->wants_nice)
+                return false;
+        if (request->wants_sched && request->policy == SCHED_IDLE)
+                return false;
+        if (is_realtime(request) && (request->priority < 1 || request->priority > 99))
+                return false;
+        if (request->wants_nice && (request->nice < -20 || request->nice > 19))
+                return false;
+
+        return request->lifetime != LIFETIME_SECONDS || request->lifetime_s > 0;
+}
+
+/* The rules once more, said in one breath: whether @role gives exactly what is asked. */
+static bool role_gives(const struct world *w, size_t role) {
+        return request_is_sound(&w->request) &&
+               (!w->now.in_user_namespace || w->policy.user_namespaces) &&
+               role_lets_in(&w->roles[role], &w->now) &&
+               role_contains(&w->roles[role], &w->request) &&
+               (!is_realtime(&w->request) || w->now.rt_possible) && has_place(w, role);
+}
+
+/* Some role that is asked for, or may be picked, gives exactly what is asked. */
+static bool policy_gives(const struct world *w) {
+        for (size_t i = 0; i < w->policy.n_roles; i++)
+                if ((w->request.role[0] == '\0' || strcmp(w->request.role, names[i]) == 0) &&
+                    role_gives(w, i))
+                        return true;
+
+        return false;
+}
+
+/* The request that would have asked for no more than was given. */
+static struct request as_granted(const struct world *w, const struct decision *d) {
+        struct request request = w->request;
+
+        request.policy = d->policy;
+        request.priority = d->priority;
+        request.nice = d->nice;
+        request.lifetime_s = d->lifetime_s;
+        return request;
+}
+
+static void test_a_grant_is_what_its_role_gives(void **state) {
+        uint64_t seed = 1;
+        unsigned n_grants = 0, n_clamped = 0;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                struct world w;
+                struct decision d;
+
+                make_world(&w, &seed);
+                d = evaluate(&w);
+                if (d.verdict == VERDICT_DENY)
+                        continue;
+
+                n_grants++;
+                n_clamped += d.clamped;
+                w.request = as_granted(&w, &d);
+                assert_true(role_gives(&w, (size_t) (d.role - w.roles)));
+                assert_in_range(d.priority, 0, 94);
+                assert_true(d.reason == REASON_NONE);
+        }
+
+        /* or nothing was tried */
+        assert_in_range(n_grants, ROUNDS / 50, ROUNDS);
+        assert_in_range(n_clamped, ROUNDS / 200, ROUNDS);
+}
+
+static void test_what_some_role_gives_is_granted_and_nothing_else(void **state) {
+        uint64_t seed = 2;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                struct world w;
+
+                make_world(&w, &seed);
+                w.request.clamp = false;
+                assert_int_equal(evaluate(&w).verdict == VERDICT_GRANT, policy_gives(&w));
+        }
+}
+
+static void test_an_unclamped_grant_is_what_was_asked(void **state) {
+        uint64_t seed = 3;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                const struct request *asked;
+                struct world w;
+                struct decision d;
+
+                make_world(&w, &seed);
+                asked = &w.request;
+                d = evaluate(&w);
+
+                if (!asked->clamp)
+                        assert_false(d.clamped);
+                if (d.verdict == VERDICT_DENY || d.clamped)
+                        continue;
+
+                assert_int_equal(d.policy, asked->wants_sched ? asked->policy : SCHED_OTHER);
+                assert_int_equal(d.priority, is_realtime(asked) ? asked->priority : 0);
+                assert_int_equal(d.nice, asked->wants_nice ? asked->nice : 0);
+                assert_int_equal(d.lifetime_s,
+                                 asked->lifetime == LIFETIME_SECONDS ? asked->lifetime_s : 0);
+        }
+}
+
+static void test_clamp_gives_less_than_was_asked(void **state) {
+        uint64_t seed = 4;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                const struct request *asked;
+                bool rr_for_fifo, lower, weaker, shorter;
+                struct world w;
+                struct decision d;
+
+                make_world(&w, &seed);
+                w.request.clamp = true;
+                asked = &w.request;
+                d = evaluate(&w);
+                if (!d.clamped)
+                        continue;
+
+                rr_for_fifo = asked->wants_sched && asked->policy == SCHED_FIFO &&
+                              d.policy == SCHED_RR;
+                lower = is_realtime(asked) && d.priority < asked->priority;
+                weaker = asked->wants_nice && d.nice > asked->nice;
+                shorter = asked->lifetime == LIFETIME_SECONDS && d.lifetime_s < asked->lifetime_s;
+
+                assert_true(rr_for_fifo || lower || weaker || shorter);
+                assert_true(rr_for_fifo || !asked->wants_sched || d.policy == asked->policy);
+                assert_true(lower || !is_realtime(asked) || d.priority == asked->priority);
+                assert_true(weaker || !asked->wants_nice || d.nice == asked->nice);
+                assert_true(is_realtime(asked) || d.priority == 0);
+        }
+}
+
+static void assert_same_grant(const struct decision *a, const struct decision *b) {
+        assert_int_equal(a->verdict, b->verdict);
+        assert_int_equal(a->clamped, b->clamped);
+        assert_ptr_equal(a->role, b->role);
+        assert_int_equal(a->policy, b->policy);
+        assert_int_equal(a->priority, b->priority);
+        assert_int_equal(a->nice, b->nice);
+        assert_int_equal(a->lifetime_s, b->lifetime_s);
+}
+
+static void test_clamp_changes_nothing_that_is_granted_whole(void **state) {
+        uint64_t seed = 5;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                struct world w;
+                struct decision whole, clamped;
+
+                make_world(&w, &seed);
+                w.request.clamp = false;
+                whole = evaluate(&w);
+                w.request.clamp = true;
+                clamped = evaluate(&w);
+
+                if (whole.verdict == VERDICT_GRANT)
+                        assert_same_grant(&whole, &clamped);
+        }
+}
+
+static void add_denial(struct world *w, size_t role, uint64_t *seed) {
+        struct id_list *list = list_of(&w->roles[role], (size_t) between(seed, 2, 3));
+
+        if (one_in(seed, 4) || list->n_ids == IDS_MAX)
+                list->everybody = true;
+        else
+                ((uint32_t *) list->ids)[list->n_ids++] = (uint32_t) between(seed, 0, ID_UNIVERSE);
+}
+
+static void drop_allowance(struct world *w, size_t role, uint64_t *seed) {
+        struct id_list *list = list_of(&w->roles[role], (size_t) between(seed, 0, 1));
+
+        if (list->everybody)
+                list->everybody = false;
+        else if (list->n_ids > 0)
+                list->n_ids--;
+}
+
+static void narrow_band(struct role *role, uint64_t *seed) {
+        if (one_in(seed, 2))
+                role->priority_max -= between(seed, 0, 20);
+        else
+                role->priority_min += between(seed, 0, 20);
+
+        if (role->priority_min > role->priority_max || role->priority_max < 1)
+                role->priority_min = role->priority_max = 0;
+}
+
+static void narrow_role(struct world *w, uint64_t *seed) {
+        size_t i = (size_t) between(seed, 0, (int) w->policy.n_roles - 1);
+        struct role *role = &w->roles[i];
+
+        switch (between(seed, 0, 6)) {
+        case 0:
+                role->policies &= (unsigned) between(seed, 0, 7);
+                break;
+        case 1:
+                if (role->priority_max > 0)
+                        narrow_band(role, seed);
+                break;
+        case 2:
+                role->nice_min = between(seed, role->nice_min, 0);
+                break;
+        case 3:
+                role->lifetime_s_max = (unsigned) between(seed, 0, (int) role->lifetime_s_max);
+                break;
+        case 4:
+                role->threads_per_user_max = 1;
+                break;
+        case 5:
+                drop_allowance(w, i, seed);
+                break;
+        case 6:
+                add_denial(w, i, seed);
+                break;
+        }
+}
+
+static void narrow_policy(struct world *w, uint64_t *seed) {
+        switch (between(seed, 0, 7)) {
+        case 0:
+                w->policy.threads_max = 4;
+                break;
+        case 1:
+                w->policy.threads_per_user_max = 3;
+                break;
+        case 2:
+                w->policy.user_namespaces = false;
+                break;
+        default:
+                narrow_role(w, seed);
+        }
+}
+
+/* Whether @a gives more than @b: of anything if by one role, else of the first that differs. */
+static bool gives_more(const struct decision *a, const struct decision *b, bool same_role) {
+        if (a->verdict == VERDICT_DENY || b->verdict == VERDICT_DENY)
+                return a->verdict == VERDICT_GRANT;
+        if (same_role)
+                return a->priority > b->priority || a->nice < b->nice ||
+                       a->lifetime_s > b->lifetime_s ||
+                       (a->policy == SCHED_FIFO && b->policy == SCHED_RR);
+        if (a->priority != b->priority)
+                return a->priority > b->priority;
+        if (a->policy != b->policy)
+                return a->policy == SCHED_FIFO;
+        if (a->nice != b->nice)
+                return a->nice < b->nice;
+
+        return a->lifetime_s > b->lifetime_s;
+}
+
+static void test_a_stricter_policy_never_gives_more(void **state) {
+        uint64_t seed = 6;
+        unsigned n_less = 0;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                struct world w, strict;
+                struct decision before, after;
+                bool named;
+
+                make_world(&w, &seed);
+                strict = w;
+                tie(&strict);
+                for (int n = between(&seed, 1, 6); n > 0; n--)
+                        narrow_policy(&strict, &seed);
+
+                before = evaluate(&w);
+                after = evaluate(&strict);
+                named = w.request.role[0] != '\0';
+                assert_false(gives_more(&after, &before, named));
+                n_less += gives_more(&before, &after, named);
+        }
+
+        assert_in_range(n_less, ROUNDS / 100, ROUNDS);
+}
+
+static void test_one_more_denial_lets_nobody_in(void **state) {
+        uint64_t seed = 7;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                enum verdict before;
+                struct world w;
+
+                make_world(&w, &seed);
+                before = evaluate(&w).verdict;
+                add_denial(&w, (size_t) between(&seed, 0, (int) w.policy.n_roles - 1), &seed);
+
+                if (before == VERDICT_DENY)
+                        assert_int_equal(evaluate(&w).verdict, VERDICT_DENY);
+        }
+}
+
+static bool is_limit_above(enum reason reason) {
+        return reason == REASON_LIFETIME_LIMIT || reason == REASON_THREADS_PER_ROLE ||
+               reason == REASON_THREADS_PER_USER || reason == REASON_THREADS_TOTAL;
+}
+
+static void test_a_refusal_gives_nothing_and_tells_the_truth(void **state) {
+        uint64_t seed = 8;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                struct world w;
+                struct decision d;
+
+                make_world(&w, &seed);
+                d = evaluate(&w);
+                if (d.verdict == VERDICT_GRANT)
+                        continue;
+
+                assert_int_not_equal(d.reason, REASON_NONE);
+                assert_false(d.clamped || d.policy || d.priority || d.nice || d.lifetime_s);
+                if (d.reason == REASON_PRIORITY_LIMIT)
+                        assert_true(d.asked < d.limit_low || d.asked > d.limit);
+                if (d.reason == REASON_NICE_LIMIT)
+                        assert_true(d.asked < d.limit);
+                if (is_limit_above(d.reason))
+                        assert_true(d.asked > d.limit);
+                if (d.reason == REASON_NOT_ALLOWED || d.reason == REASON_DENIED)
+                        assert_false(role_lets_in(d.role, &w.now));
+                else if (d.role)
+                        assert_true(role_lets_in(d.role, &w.now));
+                assert_int_equal(d.retry_after_ms,
+                                 d.reason == REASON_RATE ? w.now.grant_wait_ms : 0);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_grant_is_what_its_role_gives),
+                cmocka_unit_test(test_what_some_role_gives_is_granted_and_nothing_else),
+                cmocka_unit_test(test_an_unclamped_grant_is_what_was_asked),
+                cmocka_unit_test(test_clamp_gives_less_than_was_asked),
+                cmocka_unit_test(test_clamp_changes_nothing_that_is_granted_whole),
+                cmocka_unit_test(test_a_stricter_policy_never_gives_more),
+                cmocka_unit_test(test_one_more_denial_lets_nobody_in),
+                cmocka_unit_test(test_a_refusal_gives_nothing_and_tells_the_truth),
+        };
+
+        return cmocka_run_group_tests_name("policy-properties", tests, NULL, NULL);
+}

@@ -178,7 +178,7 @@ static bool dispatch(struct connection *c, struct message *message) {
         if (message->pid != c->peer.pid || message->uid != c->peer.uid)
                 return turn_away(c, &request.header, REASON_NOT_CONNECTOR, /* go_on= */ true);
 
-        c->hello_deadline_us = 0;
+        connection_set_hello_deadline_us(c, 0);
         size = methods_call(&call, &request, &response);
         return reply(c, &response, size);
 }
@@ -269,6 +269,7 @@ struct connection *connection_free(struct connection *c) {
 
         if (c->watching)
                 c->broker->n_watchers--;
+        connection_set_hello_deadline_us(c, 0);
         server_forget(c->broker, c);
         g_queue_unlink(&c->user->connections, &c->in_user);
         c->user->n_connections--;
@@ -324,5 +325,7 @@ uint64_t connection_hello_deadline_us(const struct connection *c) {
 }
 
 void connection_set_hello_deadline_us(struct connection *c, uint64_t deadline_us) {
+        if ((c->hello_deadline_us != 0) != (deadline_us != 0))
+                server_expect(c->broker, deadline_us != 0 ? 1 : -1);
         c->hello_deadline_us = deadline_us;
 }

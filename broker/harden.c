@@ -17,6 +17,7 @@
 
 #include "broker/cleanup.h"
 #include "broker/config.h"
+#include "broker/proc.h"
 
 #if HAVE_SECCOMP
 #include <seccomp.h>
@@ -85,14 +86,30 @@ static void set_limits(void) {
         }
 }
 
-static void lock_memory(void) {
-        /* One arena, and large blocks given back: what is locked should be what is used. */
-        (void) mallopt(M_ARENA_MAX, 1);
-        (void) mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+/* Code is what is dropped: it is read again from its file, and nothing of it is ours alone. */
+static void drop_code_pages(void) {
+        _cleanup_free_ char *maps = NULL;
 
+        if (proc_read(getpid(), 0, "maps", &maps, NULL) < 0)
+                return;
+
+        for (const char *line = maps; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+                unsigned long begin, end, inode;
+                char permissions[5];
+
+                if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &begin, &end, permissions, &inode) == 4 &&
+                    inode != 0 && strcmp(permissions, "r-xp") == 0)
+                        (void) madvise((void *) begin, end - begin, MADV_DONTNEED);
+        }
+}
+
+void harden_memory(void) {
+        if (SANITIZED)
+                return;
+
+        drop_code_pages();
         /* On fault: plain locking would make every page of every library resident. */
-        if (!SANITIZED)
-                (void) mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+        (void) mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
 static void avoid_oom_killer(void) {
@@ -150,7 +167,9 @@ void harden(char *ret_missing, size_t size) {
 
         set_limits();
         avoid_oom_killer();
-        lock_memory();
+        /* One arena, and large blocks given back: what is locked should be what is used. */
+        (void) mallopt(M_ARENA_MAX, 1);
+        (void) mallopt(M_MMAP_THRESHOLD, 256 * 1024);
         drop_capabilities(ret_missing, size);
         if (SANITIZED)
                 return;

@@ -11,8 +11,14 @@
 
 /*
  * What cannot be taken away is not fatal. *ret_missing says in words what the daemon should have
- * and does not; "" if nothing. @missing is at least 200 bytes.
+ * and does not; "" if nothing. @size is at least 200.
  */
 void harden(char *ret_missing, size_t size);
+
+/*
+ * Once started: gives back the program pages that only the start needed, and locks what is used
+ * from now on, as it is used.
+ */
+void harden_memory(void);
 
 #endif

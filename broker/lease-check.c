@@ -21,7 +21,7 @@ static bool follow_exec(struct broker *broker, struct lease *lease) {
         struct creds creds;
         pid_t pid = lease->thread.pid;
 
-        if (!lease->thread.exact || lease->thread.tid == pid || lease_find_by_tid(&broker->leases, pid))
+        if (lease->thread.tid == pid || lease_find_by_tid(&broker->leases, pid))
                 return false;
         if (thread_open(&broker->kernel, pid, pid, &leader, &creds) < 0)
                 return false;

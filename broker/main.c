@@ -160,6 +160,7 @@ static int run(int argc, char *argv[]) {
         if (r >= 0) {
                 log_write(log, LOG_NOTICE, &(struct log_fields) { .event = "started" },
                           "rtgrantd %s serves %s", RTGRANT_VERSION, options.socket_path);
+                harden_memory();
                 r = serve(broker);
                 if (r < 0)
                         log_write(log, LOG_ERR, NULL, "the main loop failed: %s", strerror(-r));

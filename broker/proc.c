@@ -107,7 +107,7 @@ int proc_parse_status(const char *text, size_t length, struct proc_status *ret) 
                 const char *newline = memchr(line, '\n', (size_t) (end - line));
                 const char *stop = newline ? newline : end;
                 const char *colon = memchr(line, ':', (size_t) (stop - line));
-                char key[24], value[256];
+                char key[24], value[288]; /* 33 numbers: pid namespaces nest 32 deep */
                 int r;
 
                 /* Longer keys and values (groups) are none of those looked for. */

@@ -9,12 +9,20 @@
 #include "broker/grant.h"
 #include "broker/text.h"
 
+static void drop_word(char *text, const char *word) {
+        char *at = strstr(text, word);
+
+        if (at)
+                memmove(at, at + strlen(word), strlen(at + strlen(word)) + 1);
+}
+
 void broker_log_policy_messages(struct broker *broker, int level, const char *messages) {
         for (const char *line = messages; line && *line;) {
                 size_t length = strcspn(line, "\n");
                 char text[400];
 
                 text_escape(text, sizeof(text), line, length);
+                drop_word(text, "warning: "); /* the line's level says so */
                 log_write(broker->log, level, &(struct log_fields) { .event = "policy" }, "%s", text);
                 line += length + (line[length] == '\n');
         }

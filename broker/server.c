@@ -34,6 +34,7 @@ struct server {
         sd_event_source *accept;        /* owned */
         sd_event_source *retry;         /* owned; runs while no descriptor is left */
         sd_event_source *hello;         /* owned; runs while somebody has not said anything yet */
+        unsigned n_silent;              /* connections that have not said anything yet */
         GQueue connections;             /* of struct connection, embedded links, in order of arrival */
 };
 
@@ -368,6 +369,14 @@ struct server *server_free(struct server *server) {
 
 unsigned server_n_connections(const struct server *server) {
         return server->connections.length;
+}
+
+void server_expect(struct broker *broker, int by) {
+        struct server *server = broker->server;
+
+        server->n_silent = (unsigned) ((int) server->n_silent + by);
+        if (server->n_silent == 0 && server->hello)
+                (void) sd_event_source_set_enabled(server->hello, SD_EVENT_OFF);
 }
 
 void server_tell(struct server *server, const struct wire_event *event) {

@@ -43,6 +43,9 @@ void server_forget(struct broker *broker, struct connection *connection);
  */
 void server_drop(int fd);
 
+/* One connection more (1) or less (-1) that has not said anything yet. */
+void server_expect(struct broker *broker, int by);
+
 /* Does not read from any connection of @user for that long. */
 void server_throttle(struct broker *broker, struct user *user, uint64_t for_us);
 

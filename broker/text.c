@@ -34,8 +34,8 @@ static size_t utf8_length(const unsigned char *s, size_t left) {
                 return 0;
 
         /* C1 controls, and the marks that turn the direction of text around */
-        if (code <= 0x9f || (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-            (code >= 0x2066 && code <= 0x2069))
+        if (code <= 0x9f || code == 0x061c || (code >= 0x200b && code <= 0x200f) ||
+            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069))
                 return 0;
 
         return n;

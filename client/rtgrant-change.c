@@ -57,30 +57,15 @@ static int write_keeping_flag(pid_t tid, const struct scheduling *wanted) {
         return scheduling_write(tid, &with_flag);
 }
 
-struct search {
-        pid_t tid;
-        struct rtgrant_id id;
-};
-
-static int on_lease(const struct rtgrant_lease *lease, void *userdata) {
-        struct search *search = userdata;
-
-        if (lease->tid != search->tid)
-                return 0;
-        search->id = lease->id;
-        return 1;
-}
-
 /* Ends the lease of the thread, if it has one that is the caller's to end. */
 static bool release_lease(struct broker *broker, pid_t tid, struct change *change) {
-        struct search search = { .tid = tid };
+        struct rtgrant_id id;
 
-        if (broker_connect(broker) < 0 ||
-            rtgrant_list(broker->handle, /* all= */ false, on_lease, &search) != 1)
+        if (broker_find_lease(broker, tid, &id) < 0)
                 return false;
 
         change->answer = (struct rtgrant_answer) { .size = sizeof(change->answer) };
-        return rtgrant_release(broker->handle, &search.id, &change->answer) >= 0;
+        return rtgrant_release(broker->handle, &id, &change->answer) >= 0;
 }
 
 /* Back to a policy that needs no privilege. A lease that stands in the way is ended first. */
@@ -149,23 +134,43 @@ static void change_by_broker(struct broker *broker, const struct options *rest,
         }
 
         ask_broker(broker, rest, thread, change);
-        if (!change_is_done(change) && rest->sched_wanted && !rest->nice_wanted &&
+        if (!change_is_done(change) && rest->sched_wanted && !rest->nice_wanted && !rest->dry_run &&
             write_keeping_flag(thread->tid, wanted) >= 0)
                 finish(change, CHANGE_DIRECT, 0);
 }
 
-/* The half that could be done is undone, as far as the kernel lets us. */
-static void put_back(const struct options *done, const struct before *before, pid_t tid) {
-        if (done->sched_wanted && scheduling_write(tid, &before->scheduling) == -EPERM)
+/* What the kernel lets the caller do. What it refuses stays wanted in @rest. */
+static void change_directly(struct broker *broker, const struct options *options,
+                            const struct thread *thread, struct options *rest,
+                            struct change *change) {
+        int r;
+
+        finish(change, CHANGE_DIRECT, 0);
+        if (options->sched_wanted)
+                rest->sched_wanted = !change_policy(broker, options, thread, change);
+        if (!options->nice_wanted || (change->error < 0 && change->error != -EPERM))
+                return;
+
+        r = scheduling_write_nice(thread->tid, options->nice);
+        rest->nice_wanted = r < 0;
+        if (r < 0 && change_is_done(change))
+                finish(change, CHANGE_FAILED, r == -EACCES ? -EPERM : r);
+}
+
+/* All or nothing: the part that was done is undone, as far as the kernel lets us. */
+static void put_back(const struct options *options, const struct options *rest,
+                     const struct before *before, pid_t tid) {
+        if (options->sched_wanted && !rest->sched_wanted &&
+            scheduling_write(tid, &before->scheduling) == -EPERM)
                 (void) write_keeping_flag(tid, &before->scheduling);
-        if (done->nice_wanted)
+        if (options->nice_wanted && !rest->nice_wanted)
                 (void) scheduling_write_nice(tid, before->nice);
 }
 
 void change_thread(struct broker *broker, const struct options *options,
                    const struct thread *thread, struct change *ret) {
-        struct options rest = *options, done = *options;
-        struct change change = { .result = CHANGE_DIRECT };
+        struct options rest = *options;
+        struct change change = { 0 };
         struct before before;
         int r;
 
@@ -177,23 +182,14 @@ void change_thread(struct broker *broker, const struct options *options,
                 return;
         }
 
-        if (!options->dry_run) {
-                if (options->sched_wanted)
-                        rest.sched_wanted = !change_policy(broker, options, thread, &change);
-                if (options->nice_wanted && (change_is_done(&change) || change.error == -EPERM)) {
-                        r = scheduling_write_nice(thread->tid, options->nice);
-                        rest.nice_wanted = r < 0;
-                        if (r < 0 && change_is_done(&change))
-                                finish(&change, CHANGE_FAILED, r == -EACCES ? -EPERM : r);
-                }
-        }
-        if (options->dry_run || change.error == -EPERM)
-                change_by_broker(broker, &rest, thread, &change);
-
-        if (!change_is_done(&change) && !options->dry_run) {
-                done.sched_wanted = options->sched_wanted && !rest.sched_wanted;
-                done.nice_wanted = options->nice_wanted && !rest.nice_wanted;
-                put_back(&done, &before, thread->tid);
+        if (options->dry_run) {
+                change_by_broker(broker, options, thread, &change);
+        } else {
+                change_directly(broker, options, thread, &rest, &change);
+                if (change.error == -EPERM)
+                        change_by_broker(broker, &rest, thread, &change);
+                if (!change_is_done(&change))
+                        put_back(options, &rest, &before, thread->tid);
         }
         *ret = change;
 }

@@ -237,8 +237,9 @@ static int run(int argc, char **argv) {
         if (run.options.json && run.options.all_threads)
                 run.array = json_object_new_array();
         status = dispatch(&run);
-        if (run.array)
-                json_print(run.array);
+        if (run.array && json_object_array_length(run.array) > 0)
+                json_print(json_object_get(run.array));
+        (void) json_object_put(run.array);
         broker_done(&run.broker);
         return output_finish(PROGRAM, status);
 }

@@ -17,13 +17,20 @@
  *    are independent. A handle is of the process that opened it: after fork(2) open another
  *    (calls on the inherited one return -ECHILD).
  *  - Calls block until the broker answers, at most for the handle's time-out (1000 ms unless
- *    changed); then they return -ETIMEDOUT and the handle must be closed. For event loops there
- *    is the pollable form: rtgrant_send_acquire() and rtgrant_process().
+ *    changed); then they return -ETIMEDOUT, and what was asked may have been done or not: close
+ *    the handle, which ends its leases. For event loops there is the pollable form:
+ *    rtgrant_send_acquire() and rtgrant_process().
+ *  - Callbacks run in the thread that called the library, with no lock held: they may call it
+ *    again, and may close the handle. Those of one handle never run at the same time, but for the
+ *    `each` of a listing.
  *  - Structures passed in or out begin with `size`: set it to sizeof of the structure. Programs
- *    built against an older header go on working.
+ *    built against an older header go on working; one built against a newer header gets -E2BIG
+ *    if it sets what this library does not know.
  *
  * Errors that any call on a handle may return: RTGRANT_ABSENT (the broker went away), -ETIMEDOUT,
- * -EPROTO (something else is listening there), -ECHILD, -EINVAL, -ENOMEM.
+ * -EPROTO (something else is listening there), -EUSERS or -EACCES (the broker ended the connection:
+ * it is too busy, or does not serve us), -ECHILD, -EINVAL, -ENOMEM. After all of them but
+ * -ETIMEDOUT, -EINVAL and -ENOMEM the handle is of no more use.
  */
 
 #include <errno.h>
@@ -123,9 +130,11 @@ enum rtgrant_lifetime {
 enum rtgrant_flags {
         RTGRANT_DRY_RUN = 1 << 0,       /**< answer, but change nothing */
         RTGRANT_CLAMP = 1 << 1,         /**< rather less than nothing; the answer says what */
-        RTGRANT_MAY_ASK = 1 << 2,       /**< the user may be asked for a password; can take minutes */
-        RTGRANT_DIRECT = 1 << 3,        /**< first try without the broker, as far as the caller's own
-                                         *   rlimits or capabilities allow it; own process only */
+        RTGRANT_MAY_ASK = 1 << 2,       /**< the user may be asked for a password: can take
+                                         *   minutes, see the time-out of rtgrant_open() */
+        RTGRANT_DIRECT = 1 << 3,        /**< first try without the broker, as far as the caller's
+                                         *   own rlimits or capabilities allow it; own process
+                                         *   only, and not with RTGRANT_DRY_RUN */
 };
 
 /** What to ask for. Zero everything, set `size`, then what is wanted. */
@@ -191,20 +200,30 @@ struct rtgrant_answer {
  *
  * On success *ret is freed by rtgrant_close().
  *
- * Errors: RTGRANT_ABSENT, -EACCES (the socket is closed to us), -EUSERS (too many connections).
+ * Errors: RTGRANT_ABSENT, -EACCES (the socket is closed to us, or the broker does not serve us),
+ * -EUSERS (too many connections), -ENAMETOOLONG, -EMFILE.
  */
 int rtgrant_open(struct rtgrant **ret, const char *socket_path, int timeout_ms);
 
-/** Disconnects and frees; ends leases bound to the connection. @handle may be NULL. Returns NULL. */
+/**
+ * Disconnects and frees; ends leases bound to the connection. @handle may be NULL. Returns NULL.
+ * In a child of fork(2) it only closes the descriptor: the parent's connection and leases stay.
+ */
 struct rtgrant *rtgrant_close(struct rtgrant *handle);
 
 /**
  * Asks for @request. Returns 0 if it is in force; *ret_answer, which may be NULL, says what is.
+ * For a thread of the calling process that is never the broker's word alone: it is read back.
  *
- * Errors: -EPERM if refused: see ret_answer->reason. With RTGRANT_DIRECT, what the kernel says of
- * a request that no broker could help (-ESRCH, -EINVAL) is returned without asking one; the same
- * without a broker returns RTGRANT_ABSENT. @handle may then be NULL: one is opened and closed,
- * and the lease is the thread's.
+ * With RTGRANT_DIRECT the thread is set by the caller's own right if that suffices, with
+ * RESET_ON_FORK as the broker would; only where the kernel refuses (EPERM, EACCES, ENOSYS) is the
+ * broker asked. @handle may then be NULL: one is opened if need be and closed again, and the lease
+ * is the thread's. Change a thread that holds a lease by rtgrant_update(): set directly, its
+ * lease would count as changed by others.
+ *
+ * Errors: -EPERM if refused: see ret_answer->reason. -ESRCH or -EINVAL with RTGRANT_DIRECT if the
+ * kernel says so: no broker could help, and none was asked. -EPROTO if the broker said yes but the
+ * thread reads back otherwise: ret_answer then says what is in force. -EBADF if the pidfd is bad.
  */
 int rtgrant_acquire(struct rtgrant *handle, const struct rtgrant_request *request,
                     struct rtgrant_answer *ret_answer);
@@ -215,11 +234,13 @@ typedef void (*rtgrant_thread_fn)(pid_t tid, int result, const struct rtgrant_an
 
 /**
  * rtgrant_acquire() for every thread of request->pid, those too that are born meanwhile: passes
- * are made until one finds no new thread. A thread that ended meanwhile is not reported.
- * Returns the number of threads granted. @each may be NULL.
+ * are made until one finds no new thread. A thread that ended meanwhile is not reported. Where the
+ * broker asks to wait (RTGRANT_REASON_RATE), it waits, 5 s in all at the most.
+ * Returns the number of threads granted. @each may be NULL. request->tid is not looked at.
  *
  * Errors: -ESRCH if there is no such process, -EPERM if each thread was refused, -EAGAIN if the
- * process makes threads faster than they can be granted.
+ * process makes threads faster than they can be granted, -EINVAL with a pidfd. With any other error
+ * than -EPERM and -ESRCH it ends at once; the threads granted till then stay so.
  */
 int rtgrant_acquire_all(struct rtgrant *handle, const struct rtgrant_request *request,
                         rtgrant_thread_fn each, void *userdata);
@@ -246,7 +267,7 @@ int rtgrant_release(struct rtgrant *handle, const struct rtgrant_id *id,
 int rtgrant_revoke(struct rtgrant *handle, const struct rtgrant_id *id,
                    struct rtgrant_answer *ret_answer);
 
-/** Administrator: reads the policy again. -EPERM and RELOAD_FAILED if it has a fault: nothing changed. */
+/** Administrator: reads the policy again. -EPERM, RELOAD_FAILED if it has a fault: none changed. */
 int rtgrant_reload(struct rtgrant *handle, struct rtgrant_answer *ret_answer);
 
 /** Administrator: ends all leases. */
@@ -330,7 +351,8 @@ struct rtgrant_status {
 /** Asks anew on each call; never waits for anybody but the broker. */
 int rtgrant_get_status(struct rtgrant *handle, struct rtgrant_status *ret_status);
 
-/** One key of the policy in force; strings valid during the call. @origin is FILE:LINE, "" for a default. */
+/** One key of the policy in force; strings valid during the call. @origin: FILE:LINE, or "" if it
+ *  is a built-in default. */
 typedef int (*rtgrant_policy_fn)(const char *section, const char *key, const char *value,
                                  const char *origin, void *userdata);
 
@@ -349,8 +371,11 @@ short rtgrant_get_events(struct rtgrant *handle);
 typedef void (*rtgrant_answer_fn)(int result, const struct rtgrant_answer *answer, void *userdata);
 
 /**
- * Like rtgrant_acquire() without waiting: @done is called once, from rtgrant_process() or, with
- * -ECANCELED, from rtgrant_close(). Without RTGRANT_DIRECT. Errors: -EBUSY with 16 on their way.
+ * Like rtgrant_acquire() without waiting: @done is called once, from rtgrant_process(), from a call
+ * of any thread that waits on the handle meanwhile or, with -ECANCELED, from rtgrant_close(). Its
+ * @answer is NULL if there was none. The request is copied, its pidfd too; there is no time-out.
+ *
+ * Errors: -EBUSY with 16 on their way, -EINVAL with RTGRANT_DIRECT; @done is then not called.
  */
 int rtgrant_send_acquire(struct rtgrant *handle, const struct rtgrant_request *request,
                          rtgrant_answer_fn done, void *userdata);
@@ -379,12 +404,18 @@ typedef void (*rtgrant_event_fn)(enum rtgrant_event_kind kind, int reason,
                                  const struct rtgrant_lease *lease, const char *text,
                                  uint64_t n_lost, void *userdata);
 
-/** From now on @each is told of events of own leases, or with @all of everybody's (administrator).
- *  Blocks for the broker's answer. Events are delivered by rtgrant_process(), or while other calls wait. */
+/**
+ * From now on @each is told of events of own leases, or with @all of everybody's (administrator).
+ * Blocks for the broker's answer. Events are delivered by rtgrant_process(), or at the end of other
+ * calls during which they came. Errors: -EPERM.
+ */
 int rtgrant_watch(struct rtgrant *handle, bool all, rtgrant_event_fn each, void *userdata);
 
-/** Sends and reads what can be, and calls back. Returns the number of records read; RTGRANT_ABSENT
- *  when the broker is gone. */
+/**
+ * Sends and reads what can be, and calls back. Returns the number of records read: 0 too while
+ * another thread waits in a call, which then reads and calls back for all. RTGRANT_ABSENT when the
+ * broker is gone.
+ */
 int rtgrant_process(struct rtgrant *handle);
 
 /* ---- helpers ---- */
@@ -403,14 +434,16 @@ int rtgrant_promote_self(const char *role, int policy, int priority,
                          struct rtgrant_answer *ret_answer);
 
 /**
- * Puts the calling thread back to SCHED_OTHER, keeping RESET_ON_FORK where it is set: without it
- * the kernel refuses (EPERM), see sched(7). Needs no broker, which sees the change by itself.
+ * Puts the calling thread back from SCHED_FIFO or SCHED_RR to SCHED_OTHER with the nice it has,
+ * keeping RESET_ON_FORK where it is set: without it the kernel refuses (EPERM), see sched(7).
+ * Any other thread is left alone. Needs no broker, which sees the change by itself.
  */
 int rtgrant_demote_self(void);
 
 /**
  * The same for a handler of SIGXCPU: async-signal-safe, leaves errno alone. The kernel sends
- * SIGXCPU when a real-time thread runs RLIMIT_RTTIME's soft limit without sleeping; getrlimit(2).
+ * SIGXCPU when a real-time thread runs RLIMIT_RTTIME's soft limit without sleeping, to that thread
+ * unless it blocks the signal, and SIGKILL at the hard limit: leave room between; getrlimit(2).
  */
 void rtgrant_demote_self_from_signal(void);
 
@@ -428,14 +461,17 @@ struct rtgrant_handover {
         uint64_t reserved[4];   /**< 0 */
 };
 
-/** Fills in the calling thread. Makes no call that a seccomp filter of a sandbox would refuse,
- *  but for reading /proc, whose failure does no harm. */
+/**
+ * Fills in the calling thread. Makes no call that a seccomp filter of a sandbox would refuse,
+ * but for reading /proc, whose failure does no harm.
+ */
 int rtgrant_handover_init(struct rtgrant_handover *ret_handover);
 
 /**
  * rtgrant_acquire() for the thread that @handover names; request->pid and tid are not looked at.
  *
- * @child_pid   the process it must be of, as the parent knows it; 0: believe the record
+ * @child_pid   the process it must be of, as the parent knows it: the child's own numbers may be
+ *              of another pid namespace. 0: believe the record
  *
  * Errors: -EINVAL if the record is damaged, -ESRCH if it names another process than @child_pid or a
  * thread that was replaced meanwhile.

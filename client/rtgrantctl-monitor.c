@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
@@ -56,6 +57,7 @@ static void print_event_json(enum rtgrant_event_kind kind, int reason,
 static void print_event(const struct monitor *monitor, enum rtgrant_event_kind kind, int reason,
                         const struct rtgrant_lease *lease, const char *text) {
         char clock[16] = "", user[TEXT_USER_SIZE], comm[128], role[128], why[1100];
+        const char *event = rtgrant_event_to_string(kind);
         char granted[EXPLAIN_VALUES_SIZE];
         enum style style = event_style(kind);
         time_t now = time(NULL);
@@ -66,14 +68,14 @@ static void print_event(const struct monitor *monitor, enum rtgrant_event_kind k
         text_user(user, sizeof(user), lease->uid);
         text_printable(comm, sizeof(comm), lease->comm);
         text_printable(role, sizeof(role), lease->role);
-        text_printable(why, sizeof(why),
-                       text[0] || reason == 0 ? text : rtgrant_reason_to_string(reason));
         ctl_describe_granted(granted, lease);
+        if (text[0] == '\0' && reason != RTGRANT_REASON_NONE)
+                text = rtgrant_reason_to_string(reason);
+        text_printable(why, sizeof(why), strcmp(text, event) == 0 ? "" : text);
 
-        printf("%s  %s%-11s%s %s  %s (%d/%d)  %s, role %s%s%s\n", clock,
-               style_begin(monitor->colour, style), rtgrant_event_to_string(kind),
-               style_end(monitor->colour, style), user, comm, (int) lease->pid, (int) lease->tid,
-               granted, role, why[0] ? ": " : "", why);
+        printf("%s  %s%-11s%s  %s  %s (%d/%d)  %s, role %s%s%s\n", clock,
+               style_begin(monitor->colour, style), event, style_end(monitor->colour, style), user,
+               comm, (int) lease->pid, (int) lease->tid, granted, role, why[0] ? ": " : "", why);
 }
 
 static void on_event(enum rtgrant_event_kind kind, int reason, const struct rtgrant_lease *lease,

@@ -10,16 +10,20 @@
 #include "client/cli/text.h"
 #include "client/rtgrantctl.h"
 
+#define ORIGIN_COLUMN 40
+
 struct printout {
         const struct ctl *ctl;
         json_object *array;     /* with --json */
         char section[128];      /* the one being printed; printable */
 };
 
+/* KEY=VALUE, and far enough to the right where that was set */
 static void print_entry(struct printout *printout, const char *section, const char *key,
                         const char *value, const char *origin) {
         bool colour = printout->ctl->colour;
-        char printable[1024], title[sizeof(printout->section)];
+        char setting[1024], where[512], title[sizeof(printout->section)];
+        size_t n, pad;
 
         text_printable(title, sizeof(title), section);
         if (strcmp(title, printout->section) != 0) {
@@ -28,13 +32,16 @@ static void print_entry(struct printout *printout, const char *section, const ch
                 memcpy(printout->section, title, sizeof(title));
         }
 
-        text_printable(printable, sizeof(printable), origin[0] ? origin : "built-in default");
-        printf("%s# %s%s\n", style_begin(colour, STYLE_DIM), printable,
+        text_printable(setting, sizeof(setting) - 1, key);
+        n = strlen(setting);
+        setting[n++] = '=';
+        text_printable(setting + n, sizeof(setting) - n, value);
+        text_printable(where, sizeof(where), origin[0] ? origin : "default");
+
+        n = text_width(setting);
+        pad = n < ORIGIN_COLUMN ? ORIGIN_COLUMN - n : 0;
+        printf("%s%*s  %s%s%s\n", setting, (int) pad, "", style_begin(colour, STYLE_DIM), where,
                style_end(colour, STYLE_DIM));
-        text_printable(printable, sizeof(printable), key);
-        printf("%s=", printable);
-        text_printable(printable, sizeof(printable), value);
-        printf("%s\n", printable);
 }
 
 static int on_entry(const char *section, const char *key, const char *value, const char *origin,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-#include <ctype.h>
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -57,51 +56,68 @@ static void print_count(const struct ctl *ctl, size_t n) {
                 printf("%zu lease%s ended\n", n, n == 1 ? "" : "s");
 }
 
-/* An administrator's way, or for one's own leases everybody's. */
-static int end_lease(struct ctl *ctl, bool admin, const struct rtgrant_id *id) {
-        struct rtgrant_answer answer = { .size = sizeof(answer) };
-        int r;
-
+/* The administrator's way, or for one's own leases everybody's. Errors: as rtgrant_release(). */
+static int end_lease(struct ctl *ctl, bool admin, const struct rtgrant_id *id,
+                     struct rtgrant_answer *ret_answer) {
+        *ret_answer = (struct rtgrant_answer) { .size = sizeof(*ret_answer) };
         if (admin)
-                r = rtgrant_revoke(ctl->broker.handle, id, &answer);
-        else
-                r = rtgrant_release(ctl->broker.handle, id, &answer);
-        if (r == -EPERM && answer.reason == RTGRANT_REASON_NO_SUCH_LEASE)
-                return 0; /* it ended by itself meanwhile */
-        return r < 0 ? ctl_fail(ctl, r, &answer) : 0;
+                return rtgrant_revoke(ctl->broker.handle, id, ret_answer);
+        return rtgrant_release(ctl->broker.handle, id, ret_answer);
 }
 
 static int end_selected(struct ctl *ctl, bool admin, const struct selection *selection,
                         size_t *n_ended) {
-        for (size_t i = 0; i < selection->n_ids; i++) {
-                int status = end_lease(ctl, admin, &selection->ids[i]);
-
-                if (status != 0)
-                        return status;
-                (*n_ended)++;
-        }
-        return 0;
-}
-
-static int revoke_by_id(struct ctl *ctl, bool admin, const char *id, size_t *n_ended) {
-        _cleanup_(selection_done) struct selection selection = { .prefix = id, .any_user = true };
-        size_t length = strlen(id);
+        struct rtgrant_answer answer;
         int r;
 
-        if (length < PREFIX_LENGTH_MIN || length >= RTGRANT_ID_STRING_SIZE ||
-            strspn(id, "0123456789abcdefABCDEF") != length)
-                return ctl_misuse("'%s' is no lease: give at least %d digits of its ID", id,
-                                  PREFIX_LENGTH_MIN);
+        for (size_t i = 0; i < selection->n_ids; i++) {
+                r = end_lease(ctl, admin, &selection->ids[i], &answer);
+                if (r >= 0)
+                        (*n_ended)++;
+                else if (r != -EPERM || answer.reason != RTGRANT_REASON_NO_SUCH_LEASE)
+                        return ctl_fail(ctl, r, &answer);
+                /* else it ended by itself meanwhile */
+        }
+        return STATUS_DONE;
+}
 
+static int revoke_by_prefix(struct ctl *ctl, bool admin, const char *prefix, size_t *n_ended) {
+        _cleanup_(selection_done) struct selection selection = {
+                .prefix = prefix,
+                .any_user = true,
+        };
+        size_t length = strlen(prefix);
+        int r;
+
+        if (length < PREFIX_LENGTH_MIN || strspn(prefix, "0123456789abcdefABCDEF") != length)
+                return ctl_misuse("'%s' is no lease: give at least %d digits of its ID", prefix,
+                                  PREFIX_LENGTH_MIN);
         r = rtgrant_list(ctl->broker.handle, admin, on_lease, &selection);
         if (r < 0)
                 return ctl_fail(ctl, r, NULL);
+        if (selection.n_ids > 1)
+                return ctl_misuse("the ID of more than one lease begins with %s", prefix);
         if (selection.n_ids == 1)
                 return end_selected(ctl, admin, &selection, n_ended);
 
-        fprintf(stderr, CTL_PROGRAM ": %s lease has an ID that begins with %s\n",
-                selection.n_ids == 0 ? "no" : "more than one", id);
-        return STATUS_FAILED;
+        fprintf(stderr, CTL_PROGRAM ": refused: no lease%s has an ID that begins with %s\n",
+                admin ? "" : " of yours", prefix);
+        return STATUS_REFUSED;
+}
+
+static int revoke_by_id(struct ctl *ctl, bool admin, const char *string, size_t *n_ended) {
+        struct rtgrant_answer answer;
+        struct rtgrant_id id;
+        int r;
+
+        if (rtgrant_id_from_string(string, &id) < 0)
+                return revoke_by_prefix(ctl, admin, string, n_ended);
+
+        r = end_lease(ctl, admin, &id, &answer);
+        if (r < 0)
+                return ctl_fail(ctl, r, &answer);
+        (*n_ended)++;
+        return STATUS_DONE;
 }
 
 static int parse_user(const char *string, uid_t *ret) {

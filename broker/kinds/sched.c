@@ -2,6 +2,8 @@
 
 #include "broker/kinds/kind.h"
 
+#include <errno.h>
+
 static int sched_capture(pid_t tid, const struct sched_values *now, union kind_values *ret) {
         ret->sched = *now;
         return 0;
@@ -36,6 +38,11 @@ static int sched_restore(pid_t tid, const union kind_values *saved, const union 
          * real-time, and it cannot be undone without privilege. Nor is it by us. */
         values.nice = now.nice;
         r = sched_write(tid, &values);
+        if (r < 0 && r != -ESRCH) {
+                /* A deadline whose bandwidth is another's by now, say: rather nothing than what was lent. */
+                values = (struct sched_values) { .policy = SCHED_OTHER, .nice = now.nice };
+                r = sched_write(tid, &values);
+        }
         return r < 0 ? r : 1;
 }
 

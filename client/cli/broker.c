@@ -21,7 +21,42 @@ int broker_connect(struct broker *broker) {
 
 void broker_done(struct broker *broker) {
         broker->handle = rtgrant_close(broker->handle);
-        broker->tried = false;
+        free(broker->leases);
+        *broker = (struct broker) { .socket = broker->socket };
+}
+
+static int on_lease(const struct rtgrant_lease *lease, void *userdata) {
+        struct broker *broker = userdata;
+        struct lease_ref *leases;
+
+        leases = reallocarray(broker->leases, broker->n_leases + 1, sizeof(*leases));
+        if (!leases)
+                return -ENOMEM;
+
+        leases[broker->n_leases++] = (struct lease_ref) { .tid = lease->tid, .id = lease->id };
+        broker->leases = leases;
+        return 0;
+}
+
+int broker_find_lease(struct broker *broker, pid_t tid, struct rtgrant_id *ret) {
+        int r;
+
+        r = broker_connect(broker);
+        if (r < 0)
+                return r;
+        if (!broker->leases_known) {
+                r = rtgrant_list(broker->handle, /* all= */ false, on_lease, broker);
+                if (r < 0)
+                        return r;
+                broker->leases_known = true;
+        }
+
+        for (size_t i = 0; i < broker->n_leases; i++)
+                if (broker->leases[i].tid == tid) {
+                        *ret = broker->leases[i].id;
+                        return 0;
+                }
+        return -ENOENT;
 }
 
 const char *broker_socket(const struct broker *broker) {
@@ -63,16 +98,17 @@ void broker_error_text(const struct broker *broker, int error, char *buffer, siz
 void broker_request(const struct options *options, const struct thread *thread,
                     struct rtgrant_request *ret) {
         bool own = thread->tid == gettid();
+        bool pinned = !own && thread->pidfd >= 0; /* then numbers could only contradict it */
 
-        *ret = (struct rtgrant_request){
+        *ret = (struct rtgrant_request) {
                 .size = sizeof(*ret),
                 .flags = (options->clamp ? RTGRANT_CLAMP : 0U) |
                          (options->dry_run ? RTGRANT_DRY_RUN : 0U),
                 .role = options->role,
                 .reason = options->reason,
-                .pid = own ? 0 : thread->pid,
-                .tid = own ? 0 : thread->tid,
-                .pidfd_plus_one = own ? 0 : thread->pidfd + 1,
+                .pid = own || pinned ? 0 : thread->pid,
+                .tid = own || pinned ? 0 : thread->tid,
+                .pidfd_plus_one = pinned ? thread->pidfd + 1 : 0,
                 .wants_sched = options->sched_wanted,
                 .wants_nice = options->nice_wanted,
                 .policy = options->scheduling.policy,

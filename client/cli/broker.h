@@ -10,16 +10,31 @@
 #include "client/cli/thread.h"
 #include "client/rtgrant.h"
 
+/* A lease by the thread it is for. */
+struct lease_ref {
+        pid_t tid;
+        struct rtgrant_id id;
+};
+
 struct broker {
         const char *socket;     /* borrowed; NULL: where rtgrant_open() looks for it */
         struct rtgrant *handle; /* owned; NULL until broker_connect() succeeded */
         bool tried;
         int error;              /* what came of it */
+        struct lease_ref *leases; /* owned; the caller's, once broker_find_lease() was asked */
+        size_t n_leases;
+        bool leases_known;
 };
 
 /* Connects at the first call; later ones say again what came of it. Errors: rtgrant_open(). */
 int broker_connect(struct broker *broker);
 void broker_done(struct broker *broker);
+
+/*
+ * The lease that the caller has for a thread. They are listed once, however many are looked for.
+ * Errors: those of the connection; -ENOENT.
+ */
+int broker_find_lease(struct broker *broker, pid_t tid, struct rtgrant_id *ret);
 
 /* Where the broker is expected. */
 const char *broker_socket(const struct broker *broker);

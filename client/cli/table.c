@@ -22,19 +22,32 @@ struct table {
         size_t n_rows;
         struct row *first;      /* owned */
         struct row **last;
+        size_t widths[];        /* of each column so far */
 };
+
+static void widen(struct table *table, const char *const *cells) {
+        for (size_t i = 0; i < table->n_columns; i++) {
+                size_t width = text_width(cells[i]);
+
+                if (width > table->widths[i])
+                        table->widths[i] = width;
+        }
+}
 
 struct table *table_new(const char *const *headers) {
         struct table *table;
+        size_t n = 0;
 
-        table = calloc(1, sizeof(*table));
+        while (headers[n])
+                n++;
+        table = calloc(1, sizeof(*table) + n * sizeof(table->widths[0]));
         if (!table)
                 return NULL;
 
         table->headers = headers;
+        table->n_columns = n;
         table->last = &table->first;
-        while (headers[table->n_columns])
-                table->n_columns++;
+        widen(table, headers);
         return table;
 }
 
@@ -74,6 +87,7 @@ void table_add(struct table *table, enum style style, const char *const *cells) 
                 }
         }
 
+        widen(table, cells);
         *table->last = row;
         table->last = &row->next;
         table->n_rows++;
@@ -83,26 +97,17 @@ size_t table_rows(const struct table *table) {
         return table->n_rows;
 }
 
-static size_t column_width(const struct table *table, size_t column) {
-        size_t width = text_width(table->headers[column]);
-
-        for (const struct row *row = table->first; row; row = row->next) {
-                size_t w = text_width(row->cells[column]);
-
-                if (w > width)
-                        width = w;
-        }
-        return width;
-}
-
 static void print_line(const struct table *table, const char *const *cells, enum style style,
                        bool colour) {
-        fputs(style_begin(colour, style), stdout);
-        for (size_t i = 0; i < table->n_columns; i++) {
-                bool is_last = i + 1 == table->n_columns;
-                size_t pad = is_last ? 0 : column_width(table, i) - text_width(cells[i]) + GAP;
+        size_t n = table->n_columns;
 
-                printf("%s%*s", cells[i], (int) pad, "");
+        while (n > 1 && cells[n - 1][0] == '\0')
+                n--;
+        fputs(style_begin(colour, style), stdout);
+        for (size_t i = 0; i < n; i++) {
+                size_t pad = table->widths[i] - text_width(cells[i]) + GAP;
+
+                printf("%s%*s", cells[i], i + 1 < n ? (int) pad : 0, "");
         }
         printf("%s\n", style_end(colour, style));
 }

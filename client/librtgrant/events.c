@@ -2,8 +2,8 @@
 
 /* For event loops: calls that nobody waits for, and what the broker says unasked. */
 
-#include <poll.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,8 +210,8 @@ int rtgrant_send_acquire(struct rtgrant *handle, const struct rtgrant_request *r
         return r;
 }
 
-int rtgrant_send_release(struct rtgrant *handle, const struct rtgrant_id *id, rtgrant_answer_fn done,
-                         void *userdata) {
+int rtgrant_send_release(struct rtgrant *handle, const struct rtgrant_id *id,
+                         rtgrant_answer_fn done, void *userdata) {
         struct async *async;
         int r;
 

@@ -25,7 +25,10 @@ uint64_t deadline_from_now(int timeout_ms) {
 int deadline_left_ms(uint64_t deadline_ns) {
         uint64_t now_ns = clock_now_ns();
 
-        return deadline_ns > now_ns ? (int) ((deadline_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
+        if (deadline_ns <= now_ns)
+                return 0;
+
+        return (int) ((deadline_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
 /* Real-time threads wait here for others: the holder of the lock runs at the priority of those. */
@@ -115,7 +118,7 @@ void handle_queue(struct rtgrant *handle, struct delivery *delivery) {
         *end = delivery;
 }
 
-/* In order, and one at a time: a callback that calls the library again finds somebody delivering. */
+/* In order and one at a time: a callback that calls the library again finds somebody delivering. */
 static void handle_deliver(struct rtgrant *handle) {
         struct delivery *delivery;
 

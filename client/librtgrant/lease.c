@@ -36,10 +36,9 @@ static int call_for_answer(struct rtgrant *handle, struct call *call,
 static int call_lease(struct rtgrant *handle, enum wire_verb verb, const struct rtgrant_id *id,
                       uint32_t lifetime_s, struct rtgrant_answer *ret_answer) {
         struct call call = {
-                .request.lease = {
-                        .header = { .size = sizeof(struct wire_lease_ref), .verb = (uint16_t) verb },
-                        .lifetime_s = lifetime_s,
-                },
+                .request.lease.header.size = sizeof(struct wire_lease_ref),
+                .request.lease.header.verb = (uint16_t) verb,
+                .request.lease.lifetime_s = lifetime_s,
         };
 
         if (!id)
@@ -52,7 +51,8 @@ static int call_lease(struct rtgrant *handle, enum wire_verb verb, const struct 
 static int call_plain(struct rtgrant *handle, enum wire_verb verb,
                       struct rtgrant_answer *ret_answer) {
         struct call call = {
-                .request.plain.header = { .size = sizeof(struct wire_plain), .verb = (uint16_t) verb },
+                .request.plain.header.size = sizeof(struct wire_plain),
+                .request.plain.header.verb = (uint16_t) verb,
         };
 
         return call_for_answer(handle, &call, ret_answer);

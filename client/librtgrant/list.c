@@ -12,8 +12,8 @@
 #define POLICY_READS_MAX 8
 
 /* Reads one page. Returns the size of the record. Errors: -EPERM if the broker refuses. */
-static ssize_t call_page(struct rtgrant *handle, enum wire_verb verb, uint64_t flags, uint64_t after,
-                         union wire_page *ret) {
+static ssize_t call_page(struct rtgrant *handle, enum wire_verb verb, uint64_t flags,
+                         uint64_t after, union wire_page *ret) {
         struct wire_list list = {
                 .header = { .size = sizeof(list), .verb = (uint16_t) verb },
                 .flags = flags,
@@ -31,16 +31,17 @@ static ssize_t call_page(struct rtgrant *handle, enum wire_verb verb, uint64_t f
         return (ssize_t) call.reply_size;
 }
 
-/* Returns what @each did last; *ret_stop if it wants no more. */
+/* Returns what @each returned last. */
 static int list_page(const union wire_page *page, size_t size, rtgrant_lease_fn each,
                      void *userdata) {
+        uint32_t n = page->list.n_leases;
         struct rtgrant_lease lease;
         struct wire_lease wire;
         int r = 0;
 
-        for (uint32_t i = 0; i < page->list.n_leases && r == 0; i++) {
-                r = wire_element(page, size, offsetof(struct wire_list_reply, leases),
-                                 page->list.n_leases, page->list.lease_size, i, &wire, sizeof(wire));
+        for (uint32_t i = 0; i < n && r == 0; i++) {
+                r = wire_element(page, size, offsetof(struct wire_list_reply, leases), n,
+                                 page->list.lease_size, i, &wire, sizeof(wire));
                 if (r < 0)
                         return r;
 

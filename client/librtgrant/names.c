@@ -4,128 +4,83 @@
 
 #include <string.h>
 
+#include "client/cleanup.h"
 #include "client/librtgrant/public.h"
 
-const char *rtgrant_reason_to_string(int reason) {
-        switch (reason) {
-        case RTGRANT_REASON_NONE:
-                return "none";
-        case RTGRANT_REASON_MALFORMED:
-                return "malformed";
-        case RTGRANT_REASON_VERSION:
-                return "version";
-        case RTGRANT_REASON_INVALID:
-                return "invalid";
-        case RTGRANT_REASON_UNSUPPORTED:
-                return "unsupported";
-        case RTGRANT_REASON_NO_SUCH_THREAD:
-                return "no-such-thread";
-        case RTGRANT_REASON_TARGET_PRIVILEGED:
-                return "target-privileged";
-        case RTGRANT_REASON_NAMESPACE:
-                return "namespace";
-        case RTGRANT_REASON_TARGET_CHANGED:
-                return "target-changed";
-        case RTGRANT_REASON_NO_SUCH_LEASE:
-                return "no-such-lease";
-        case RTGRANT_REASON_NOT_CONNECTOR:
-                return "not-connector";
-        case RTGRANT_REASON_NOT_ALLOWED:
-                return "not-allowed";
-        case RTGRANT_REASON_DENIED:
-                return "denied";
-        case RTGRANT_REASON_NO_SUCH_ROLE:
-                return "no-such-role";
-        case RTGRANT_REASON_POLICY_NOT_IN_ROLE:
-                return "policy-not-in-role";
-        case RTGRANT_REASON_PRIORITY_LIMIT:
-                return "priority-limit";
-        case RTGRANT_REASON_NICE_LIMIT:
-                return "nice-limit";
-        case RTGRANT_REASON_LIFETIME_LIMIT:
-                return "lifetime-limit";
-        case RTGRANT_REASON_USER_NAMESPACE:
-                return "user-namespace";
-        case RTGRANT_REASON_ADMIN_ONLY:
-                return "admin-only";
-        case RTGRANT_REASON_THREADS_PER_USER:
-                return "threads-per-user";
-        case RTGRANT_REASON_THREADS_PER_ROLE:
-                return "threads-per-role";
-        case RTGRANT_REASON_THREADS_TOTAL:
-                return "threads-total";
-        case RTGRANT_REASON_RATE:
-                return "rate";
-        case RTGRANT_REASON_CONNECTIONS_PER_USER:
-                return "connections-per-user";
-        case RTGRANT_REASON_CONNECTIONS_TOTAL:
-                return "connections-total";
-        case RTGRANT_REASON_RESOURCES:
-                return "resources";
-        case RTGRANT_REASON_KERNEL_CAPABILITY:
-                return "kernel-capability";
-        case RTGRANT_REASON_KERNEL_RT_GROUP:
-                return "kernel-rt-group";
-        case RTGRANT_REASON_KERNEL_SECCOMP:
-                return "kernel-seccomp";
-        case RTGRANT_REASON_KERNEL_LSM:
-                return "kernel-lsm";
-        case RTGRANT_REASON_KERNEL_OTHER:
-                return "kernel-other";
-        case RTGRANT_REASON_KERNEL_MISMATCH:
-                return "kernel-mismatch";
-        case RTGRANT_REASON_DEGRADED:
-                return "degraded";
-        case RTGRANT_REASON_RELEASED:
-                return "released";
-        case RTGRANT_REASON_THREAD_ENDED:
-                return "thread-ended";
-        case RTGRANT_REASON_DISCONNECTED:
-                return "disconnected";
-        case RTGRANT_REASON_EXPIRED:
-                return "expired";
-        case RTGRANT_REASON_REVOKED:
-                return "revoked";
-        case RTGRANT_REASON_SHUTDOWN:
-                return "shutdown";
-        case RTGRANT_REASON_CHANGED_BY_OTHERS:
-                return "changed-by-others";
-        case RTGRANT_REASON_CREDENTIALS_CHANGED:
-                return "credentials-changed";
-        case RTGRANT_REASON_POLICY_RELOAD:
-                return "policy-reload";
-        case RTGRANT_REASON_RESTART:
-                return "restart";
-        case RTGRANT_REASON_RELOAD_FAILED:
-                return "reload-failed";
-        }
+static const char *const reason_words[] = {
+        [RTGRANT_REASON_NONE] = "none",
+        [RTGRANT_REASON_MALFORMED] = "malformed",
+        [RTGRANT_REASON_VERSION] = "version",
+        [RTGRANT_REASON_INVALID] = "invalid",
+        [RTGRANT_REASON_UNSUPPORTED] = "unsupported",
+        [RTGRANT_REASON_NO_SUCH_THREAD] = "no-such-thread",
+        [RTGRANT_REASON_TARGET_PRIVILEGED] = "target-privileged",
+        [RTGRANT_REASON_NAMESPACE] = "namespace",
+        [RTGRANT_REASON_TARGET_CHANGED] = "target-changed",
+        [RTGRANT_REASON_NO_SUCH_LEASE] = "no-such-lease",
+        [RTGRANT_REASON_NOT_CONNECTOR] = "not-connector",
+        [RTGRANT_REASON_NOT_ALLOWED] = "not-allowed",
+        [RTGRANT_REASON_DENIED] = "denied",
+        [RTGRANT_REASON_NO_SUCH_ROLE] = "no-such-role",
+        [RTGRANT_REASON_POLICY_NOT_IN_ROLE] = "policy-not-in-role",
+        [RTGRANT_REASON_PRIORITY_LIMIT] = "priority-limit",
+        [RTGRANT_REASON_NICE_LIMIT] = "nice-limit",
+        [RTGRANT_REASON_LIFETIME_LIMIT] = "lifetime-limit",
+        [RTGRANT_REASON_USER_NAMESPACE] = "user-namespace",
+        [RTGRANT_REASON_ADMIN_ONLY] = "admin-only",
+        [RTGRANT_REASON_THREADS_PER_USER] = "threads-per-user",
+        [RTGRANT_REASON_THREADS_PER_ROLE] = "threads-per-role",
+        [RTGRANT_REASON_THREADS_TOTAL] = "threads-total",
+        [RTGRANT_REASON_RATE] = "rate",
+        [RTGRANT_REASON_CONNECTIONS_PER_USER] = "connections-per-user",
+        [RTGRANT_REASON_CONNECTIONS_TOTAL] = "connections-total",
+        [RTGRANT_REASON_RESOURCES] = "resources",
+        [RTGRANT_REASON_KERNEL_CAPABILITY] = "kernel-capability",
+        [RTGRANT_REASON_KERNEL_RT_GROUP] = "kernel-rt-group",
+        [RTGRANT_REASON_KERNEL_SECCOMP] = "kernel-seccomp",
+        [RTGRANT_REASON_KERNEL_LSM] = "kernel-lsm",
+        [RTGRANT_REASON_KERNEL_OTHER] = "kernel-other",
+        [RTGRANT_REASON_KERNEL_MISMATCH] = "kernel-mismatch",
+        [RTGRANT_REASON_DEGRADED] = "degraded",
+        [RTGRANT_REASON_RELEASED] = "released",
+        [RTGRANT_REASON_THREAD_ENDED] = "thread-ended",
+        [RTGRANT_REASON_DISCONNECTED] = "disconnected",
+        [RTGRANT_REASON_EXPIRED] = "expired",
+        [RTGRANT_REASON_REVOKED] = "revoked",
+        [RTGRANT_REASON_SHUTDOWN] = "shutdown",
+        [RTGRANT_REASON_CHANGED_BY_OTHERS] = "changed-by-others",
+        [RTGRANT_REASON_CREDENTIALS_CHANGED] = "credentials-changed",
+        [RTGRANT_REASON_POLICY_RELOAD] = "policy-reload",
+        [RTGRANT_REASON_RESTART] = "restart",
+        [RTGRANT_REASON_RELOAD_FAILED] = "reload-failed",
+};
 
-        return "unknown";
+static const char *const event_words[] = {
+        [RTGRANT_EVENT_GRANTED] = "granted",
+        [RTGRANT_EVENT_UPDATED] = "updated",
+        [RTGRANT_EVENT_ENDED] = "ended",
+        [RTGRANT_EVENT_REVOKED] = "revoked",
+        [RTGRANT_EVENT_CHANGED] = "changed",
+        [RTGRANT_EVENT_LOWERED] = "lowered",
+        [RTGRANT_EVENT_DEMOTED] = "demoted",
+        [RTGRANT_EVENT_RESTORED] = "restored",
+        [RTGRANT_EVENT_OVER_BUDGET] = "over-budget",
+};
+
+/* The tables have holes: newer brokers may use what is one here. */
+static const char *word(const char *const *words, size_t n_words, int number) {
+        if (number < 0 || (size_t) number >= n_words || !words[number])
+                return "unknown";
+
+        return words[number];
+}
+
+const char *rtgrant_reason_to_string(int reason) {
+        return word(reason_words, ELEMENTS(reason_words), reason);
 }
 
 const char *rtgrant_event_to_string(int kind) {
-        switch (kind) {
-        case RTGRANT_EVENT_GRANTED:
-                return "granted";
-        case RTGRANT_EVENT_UPDATED:
-                return "updated";
-        case RTGRANT_EVENT_ENDED:
-                return "ended";
-        case RTGRANT_EVENT_REVOKED:
-                return "revoked";
-        case RTGRANT_EVENT_CHANGED:
-                return "changed";
-        case RTGRANT_EVENT_LOWERED:
-                return "lowered";
-        case RTGRANT_EVENT_DEMOTED:
-                return "demoted";
-        case RTGRANT_EVENT_RESTORED:
-                return "restored";
-        case RTGRANT_EVENT_OVER_BUDGET:
-                return "over-budget";
-        }
-
-        return "unknown";
+        return word(event_words, ELEMENTS(event_words), kind);
 }
 
 void rtgrant_id_to_string(const struct rtgrant_id *id, char buffer[RTGRANT_ID_STRING_SIZE]) {

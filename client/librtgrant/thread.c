@@ -48,7 +48,7 @@ int thread_read(pid_t tid, struct thread_values *ret) {
         if (syscall(SYS_sched_getattr, tid, &attr, (unsigned) sizeof(attr), 0U) < 0)
                 return -errno;
 
-        /* sched_getattr says 0 for the nice of a real-time thread. The raw call returns 20 - nice. */
+        /* sched_getattr says 0 for the nice of a real-time thread. This returns 20 - nice. */
         knice = syscall(SYS_getpriority, PRIO_PROCESS, tid);
         if (knice < 0)
                 return -errno;

@@ -9,43 +9,49 @@
 
 /* A group's entry lists its members; glibc needs the whole of it in our buffer. */
 #define ENTRY_SIZE_FIRST 1024
-#define ENTRY_SIZE_MAX (4U * 1024 * 1024)
+#define ENTRY_SIZE_MAX 4194304
 
 #define NAME_LENGTH_MAX 255
 #define WORDS_MAX 1024
 
-static int find_user(const char *name, uint32_t *ret_id) {
+static int find_user(const char *name, char *buffer, size_t size, uint32_t *ret_id) {
         struct passwd entry, *found;
-        int r = ERANGE;
+        int r;
 
-        for (size_t size = ENTRY_SIZE_FIRST; r == ERANGE && size <= ENTRY_SIZE_MAX; size *= 4) {
-                g_autofree char *buffer = g_malloc(size);
+        r = getpwnam_r(name, &entry, buffer, size, &found);
+        if (r != 0 || !found)
+                return -r;
 
-                r = getpwnam_r(name, &entry, buffer, size, &found);
-                if (r == 0 && found)
-                        *ret_id = entry.pw_uid;
-        }
-
-        return r != 0 ? -r : found ? 1 : 0;
+        *ret_id = entry.pw_uid;
+        return 1;
 }
 
-static int find_group(const char *name, uint32_t *ret_id) {
+static int find_group(const char *name, char *buffer, size_t size, uint32_t *ret_id) {
         struct group entry, *found;
-        int r = ERANGE;
+        int r;
 
-        for (size_t size = ENTRY_SIZE_FIRST; r == ERANGE && size <= ENTRY_SIZE_MAX; size *= 4) {
-                g_autofree char *buffer = g_malloc(size);
+        r = getgrnam_r(name, &entry, buffer, size, &found);
+        if (r != 0 || !found)
+                return -r;
 
-                r = getgrnam_r(name, &entry, buffer, size, &found);
-                if (r == 0 && found)
-                        *ret_id = entry.gr_gid;
-        }
-
-        return r != 0 ? -r : found ? 1 : 0;
+        *ret_id = entry.gr_gid;
+        return 1;
 }
 
 const struct id_source id_source_users = { "user", find_user };
 const struct id_source id_source_groups = { "group", find_group };
+
+static int find(const struct id_source *source, const char *name, uint32_t *ret_id) {
+        g_autofree char *buffer = NULL;
+        int r = -ERANGE;
+
+        for (size_t size = ENTRY_SIZE_FIRST; r == -ERANGE && size <= ENTRY_SIZE_MAX; size *= 4) {
+                buffer = g_realloc(buffer, size);
+                r = source->find(name, buffer, size, ret_id);
+        }
+
+        return r;
+}
 
 char **split_words(const char *value) {
         g_autoptr(GPtrArray) words = g_ptr_array_new();
@@ -89,7 +95,7 @@ static void read_name(const struct value_context *context, const struct id_sourc
         uint32_t id = 0;
         int r;
 
-        r = strlen(word) <= NAME_LENGTH_MAX ? source->find(word, &id) : 0;
+        r = strlen(word) <= NAME_LENGTH_MAX ? find(source, word, &id) : 0;
         if (r > 0)
                 g_array_append_val(ids, id);
         else if (r == 0 || r == -ENOENT || r == -ESRCH || r == -EBADF || r == -EPERM)

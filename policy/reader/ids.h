@@ -8,8 +8,8 @@
 
 struct id_source {
         const char *what;       /* "user", "group" */
-        /* 1: found, 0: there is none, negative errno: could not find out */
-        int (*find)(const char *name, uint32_t *ret_id);
+        /* 1: found, 0: there is none, -ERANGE: larger than @buffer, other errno: no telling */
+        int (*find)(const char *name, char *buffer, size_t size, uint32_t *ret_id);
 };
 
 extern const struct id_source id_source_users;

@@ -6,7 +6,7 @@
 
 #include "policy/reader/book.h"
 
-#define POLICY_TEXT_MAX (1024U * 1024)
+#define POLICY_TEXT_MAX 1048576U /* bytes */
 
 /* @file stands for the text in rules and messages; copied. Faults go to @report. */
 void merge_text(struct policy_store *store, const char *file, const char *text, size_t length,

@@ -3,7 +3,11 @@
 /*
  * Times round trips on the broker's socket as an unprivileged user, with so many leases of other
  * threads alive: ACQUIRE and RELEASE for the own thread and for a thread of another process, and
- * UPDATE. Prints a table in µs. Usage: bench-socket SOCKET [ROUNDS [LEASES…]]
+ * UPDATE. Prints a table in µs.
+ *
+ *   bench-socket SOCKET [ROUNDS [LEASES…]]
+ *   bench-socket SOCKET --hold LEASES             holds so many until it is ended
+ *   bench-socket SOCKET --beside-flood [ROUNDS]   while another user asks in vain all the time
  */
 
 #include <errno.h>
@@ -185,6 +189,39 @@ static void measure(const char *path, pid_t other, unsigned n_leases, size_t n) 
                 exit(EXIT_FAILURE);
 }
 
+/* Another process asks one question and answers another, with nothing in between: what the
+ * machine takes for a round trip of this size, to be compared with. */
+static void measure_socket(size_t n) {
+        uint64_t *ns = calloc(n, sizeof(*ns));
+        char request[sizeof(struct wire_acquire)] = {}, answer[128] = {};
+        int pair[2];
+        pid_t pid;
+
+        if (!ns || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0)
+                die("socketpair");
+        pid = fork();
+        if (pid == 0) {
+                (void) close(pair[0]);
+                while (recv(pair[1], request, sizeof(request), 0) > 0)
+                        (void) send(pair[1], answer, sizeof(answer), MSG_NOSIGNAL);
+                exit(EXIT_SUCCESS);
+        }
+
+        (void) close(pair[1]);
+        for (size_t i = 0; i < n; i++) {
+                uint64_t begin = now_ns();
+
+                if (send(pair[0], request, sizeof(request), MSG_NOSIGNAL) < 0 ||
+                    recv(pair[0], answer, sizeof(answer), 0) <= 0)
+                        die("echo");
+                ns[i] = now_ns() - begin;
+        }
+        (void) close(pair[0]);
+        (void) waitpid(pid, NULL, 0);
+        print_row("an echo between two processes", 0, ns, n);
+        free(ns);
+}
+
 static void *crowd_thread(void *userdata) {
         pid_t *tid = userdata;
 
@@ -225,6 +262,7 @@ static pid_t start_crowd(const char *path, uid_t uid, unsigned n, int ready) {
                 (void) pause();
 }
 
+/* A sleeping process of the measured user. */
 static pid_t start_other(void) {
         pid_t pid = fork();
 
@@ -247,39 +285,110 @@ static void wait_crowd(int ready) {
         }
 }
 
+static pid_t crowd[256];
+static unsigned n_crowd, n_crowd_leases;
+
+static void grow_crowd(const char *path, unsigned wanted, const int ready[2]) {
+        while (n_crowd_leases < wanted && n_crowd < 256) {
+                unsigned n = wanted - n_crowd_leases < THREADS_PER_CROWD ? wanted - n_crowd_leases : THREADS_PER_CROWD;
+
+                crowd[n_crowd] = start_crowd(path, UID_CROWD + n_crowd, n, ready[1]);
+                n_crowd++;
+                wait_crowd(ready[0]);
+                n_crowd_leases += n;
+        }
+}
+
+static void end_crowd(void) {
+        for (unsigned i = 0; i < n_crowd; i++)
+                (void) kill(crowd[i], SIGKILL);
+        for (unsigned i = 0; i < n_crowd; i++)
+                (void) waitpid(crowd[i], NULL, 0);
+}
+
+static void hold(const char *path, unsigned n, const int ready[2]) {
+        sigset_t signals;
+        int signal;
+
+        (void) sigemptyset(&signals);
+        (void) sigaddset(&signals, SIGTERM);
+        (void) sigaddset(&signals, SIGINT);
+        (void) sigprocmask(SIG_BLOCK, &signals, NULL);
+        grow_crowd(path, n, ready);
+        (void) printf("held\n");
+        (void) fflush(stdout);
+        (void) sigwait(&signals, &signal);
+}
+
+/* Asks for too high a priority, as fast as it is answered. */
+static pid_t start_flood(const char *path) {
+        pid_t pid = fork();
+        struct wire_acquire request = {
+                .header = header(WIRE_ACQUIRE, sizeof(request)),
+                .want = WIRE_WANT_SCHED,
+                .policy = SCHED_FIFO,
+                .priority = 90,
+        };
+        struct wire_answer answer;
+        int fd;
+
+        if (pid != 0)
+                return pid;
+
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        become(UID_CROWD);
+        fd = dial(path);
+        while (send(fd, &request, sizeof(request), MSG_NOSIGNAL) > 0 && recv(fd, &answer, sizeof(answer), 0) > 0)
+                ;
+        exit(EXIT_FAILURE);
+}
+
+static void measure_beside_flood(const char *path, pid_t other, size_t rounds) {
+        pid_t flood;
+
+        (void) printf("alone:\n");
+        measure(path, other, 0, rounds);
+        flood = start_flood(path);
+        (void) printf("beside a user whose every request is refused:\n");
+        measure(path, other, 0, rounds);
+        (void) kill(flood, SIGKILL);
+        (void) waitpid(flood, NULL, 0);
+}
+
 static int run(int argc, char *argv[]) {
-        static pid_t crowd[256];
-        unsigned n_crowd = 0, n_leases = 0;
-        size_t rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 20000;
+        size_t rounds = 20000;
         pid_t other;
         int ready[2];
 
-        if (argc < 2 || rounds == 0 || pipe(ready) < 0) {
-                (void) fprintf(stderr, "Usage: %s SOCKET [ROUNDS [LEASES...]]\n", argv[0]);
+        if (argc < 2 || pipe(ready) < 0) {
+                (void) fprintf(stderr, "Usage: %s SOCKET [ROUNDS [LEASES...]] | --hold LEASES | --beside-flood [ROUNDS]\n",
+                               argv[0]);
                 return 2;
+        }
+        if (argc > 3 && strcmp(argv[2], "--hold") == 0) {
+                hold(argv[1], (unsigned) strtoul(argv[3], NULL, 10), ready);
+                end_crowd();
+                return 0;
         }
 
         other = start_other();
         (void) printf("%-44s %7s %8s %8s %8s %9s\n", "round trip in us", "leases", "p50", "p99", "p99.9", "max");
-        for (int i = 3; i < argc || i == 3; i++) {
-                unsigned wanted = argc > 3 ? (unsigned) strtoul(argv[i], NULL, 10) : 1;
-
-                while (n_leases < wanted && n_crowd < 256) {
-                        unsigned n = wanted - n_leases < THREADS_PER_CROWD ? wanted - n_leases : THREADS_PER_CROWD;
-
-                        crowd[n_crowd] = start_crowd(argv[1], UID_CROWD + n_crowd, n, ready[1]);
-                        n_crowd++;
-                        wait_crowd(ready[0]);
-                        n_leases += n;
+        (void) fflush(stdout);
+        if (argc > 2 && strcmp(argv[2], "--beside-flood") == 0) {
+                measure_beside_flood(argv[1], other, argc > 3 ? strtoul(argv[3], NULL, 10) : rounds);
+        } else {
+                if (argc > 2)
+                        rounds = strtoul(argv[2], NULL, 10);
+                measure_socket(rounds);
+                for (int i = 3; i < argc || i == 3; i++) {
+                        grow_crowd(argv[1], argc > 3 ? (unsigned) strtoul(argv[i], NULL, 10) : 1, ready);
+                        measure(argv[1], other, n_crowd_leases, rounds);
                 }
-                measure(argv[1], other, n_leases, rounds);
         }
 
         (void) kill(other, SIGKILL);
-        for (unsigned i = 0; i < n_crowd; i++)
-                (void) kill(crowd[i], SIGKILL);
-        while (wait(NULL) > 0)
-                ;
+        (void) waitpid(other, NULL, 0);
+        end_crowd();
         return 0;
 }
 

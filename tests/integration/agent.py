@@ -212,9 +212,9 @@ class Agent:
             return error.errno
         return 0
 
-    def run(self, function, *arguments):
+    def run(self, function, *arguments, **values):
         """Calls a function of a test module as function(agent, …)."""
-        return function(self, *arguments)
+        return function(self, *arguments, **values)
 
 
 def _serve(pipe, uid, groups, path, prepare):

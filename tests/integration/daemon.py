@@ -233,8 +233,9 @@ class Daemon:
         self.companions.append(client)
         return client
 
-    def target(self, uid, groups=(), **values):
-        target = Target(self.programs.target, uid, groups, **values)
+    def target(self, uid, groups=(), path=None, **values):
+        """A program of that user; @path: a copy of `target` with more rights."""
+        target = Target(path or self.programs.target, uid, groups, **values)
         self.companions.append(target)
         return target
 
@@ -276,7 +277,12 @@ class Daemon:
         return lease
 
     def n_fds(self):
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        """Open descriptors, but for the timers, which sd-event makes when first needed and keeps."""
+        n = 0
+        for fd in os.listdir(f"/proc/{self.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                n += "timerfd" not in os.readlink(f"/proc/{self.pid}/fd/{fd}")
+        return n
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:

@@ -106,7 +106,8 @@ def test_E01_a_storm_of_short_processes(make_daemon, sanitizer_factor):
     assert [reason for reason, _, _ in results] == 10 * ["none"] + 190 * ["rate"]
     assert all(wait_ms > 0 for reason, _, wait_ms in results if reason == "rate")
     delays = sorted(delay for _, delay, _ in results)
-    assert delays[len(delays) * 95 // 100] < 0.005 * sanitizer_factor
+    assert delays[len(delays) // 2] < 0.005 * sanitizer_factor
+    assert delays[-1] < 0.5 * sanitizer_factor
     assert daemon.log().count("\n") - n_lines <= 5
     assert_granted(daemon.client(CAROL).acquire(), FIFO, 5)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Feeds the reader any text at all; what it takes must be sound, and what it says must be readable. */
+/* Feeds the reader any text: what it takes must be sound, and what it says must be readable. */
 
 #include <glib.h>
 #include <sched.h>

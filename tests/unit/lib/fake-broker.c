@@ -43,9 +43,11 @@ void fake_listen(struct fake_broker *broker, int type, int backlog) {
 static void fake_greet(struct fake_broker *broker) {
         struct wire_hello_reply reply = { .kinds = WIRE_WANT_SCHED | WIRE_WANT_NICE };
 
-        if (fake_receive(broker) > 0)
-                fake_reply(broker, &reply, sizeof(reply));
+        if (fake_receive(broker) == 0)
+                return;
+
         broker->n_requests = 0;
+        fake_reply(broker, &reply, sizeof(reply));
 }
 
 static void *fake_run(void *userdata) {
@@ -82,6 +84,17 @@ void fake_stop(struct fake_broker *broker) {
                 (void) close(broker->pidfd);
         (void) unlink(broker->path);
         (void) rmdir(broker->directory);
+}
+
+void session_start(struct session *session, fake_script script, void *userdata, int timeout_ms) {
+        fake_start(&session->broker, script, userdata);
+        assert_int_equal(rtgrant_open(&session->handle, session->broker.path, timeout_ms), 0);
+}
+
+void session_stop(struct session *session) {
+        if (session->handle)
+                assert_null(rtgrant_close(session->handle));
+        fake_stop(&session->broker);
 }
 
 static int take_pidfd(struct msghdr *message) {
@@ -189,4 +202,23 @@ void script_refuse(struct fake_broker *broker) {
                 reply = (struct wire_answer) { .reason = 24 };
                 fake_reply(broker, &reply, sizeof(reply));
         }
+}
+
+void script_pretend(struct fake_broker *broker) {
+        while (fake_receive(broker) > 0)
+                fake_pretend(broker);
+}
+
+void script_echo(struct fake_broker *broker) {
+        struct wire_answer reply;
+
+        while (fake_receive(broker) > 0) {
+                reply = (struct wire_answer) { .count = broker->request.lease.lifetime_s };
+                fake_reply(broker, &reply, sizeof(reply));
+        }
+}
+
+void script_silent(struct fake_broker *broker) {
+        while (fake_receive(broker) > 0)
+                ;
 }

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "client/protocol.h"
+#include "client/rtgrant.h"
 
 struct fake_broker;
 typedef void (*fake_script)(struct fake_broker *broker);
@@ -49,6 +50,18 @@ void fake_start(struct fake_broker *broker, fake_script script, void *userdata);
 /* Waits for the script to end, and cleans up. */
 void fake_stop(struct fake_broker *broker);
 
+/* A broker and a handle on it. */
+struct session {
+        struct fake_broker broker;
+        struct rtgrant *handle;
+};
+
+/* @timeout_ms as rtgrant_open() takes it. */
+void session_start(struct session *session, fake_script script, void *userdata, int timeout_ms);
+
+/* Closes the handle, unless it is NULL by now, and stops the broker. */
+void session_stop(struct session *session);
+
 /* ---- for scripts ---- */
 
 /* The next request; 0 when the client is gone. */
@@ -77,5 +90,14 @@ void script_grant(struct fake_broker *broker);
 
 /* Refuses whatever comes, likewise. */
 void script_refuse(struct fake_broker *broker);
+
+/* Pretends to grant whatever comes. */
+void script_pretend(struct fake_broker *broker);
+
+/* Answers whatever comes with its own `lifetime_s` as the count. */
+void script_echo(struct fake_broker *broker);
+
+/* Reads whatever comes and says nothing. */
+void script_silent(struct fake_broker *broker);
 
 #endif

@@ -84,7 +84,7 @@ static bool can_be_realtime(void) {
 
 void test_need_root(void) {
         if (geteuid() != 0 || !can_be_realtime()) {
-                print_message("SKIP: needs root with CAP_SYS_NICE and a cgroup with real-time budget\n");
+                print_message("SKIP: needs root, CAP_SYS_NICE, a cgroup with real-time budget\n");
                 skip();
         }
 }

@@ -224,7 +224,7 @@ static void run_failures(void *userdata) {
         const char *path = userdata;
         struct test_sched before;
 
-        CHECK(setenv("RTGRANT_SOCKET", path ?: "/tmp/test-lib-no-such-directory/socket", true) == 0);
+        CHECK(setenv("RTGRANT_SOCKET", path ?: "/dev/null/there-is-no-socket", true) == 0);
         CHECK(test_nice_set(0, 3) == 0);
         before = test_sched_get(0);
         for (size_t i = 0; i < N_ELEMENTS(requests); i++) {

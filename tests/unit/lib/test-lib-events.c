@@ -20,25 +20,12 @@
 
 static const struct rtgrant_id lease_id = { { 1 } };
 
-struct fixture {
-        struct fake_broker broker;
-        struct rtgrant *handle;
-};
-
-static void setup(struct fixture *f, fake_script script, void *userdata) {
-        fake_start(&f->broker, script, userdata);
-        assert_int_equal(rtgrant_open(&f->handle, f->broker.path, 5000), 0);
-}
-
-static void teardown(struct fixture *f) {
-        if (f->handle)
-                assert_null(rtgrant_close(f->handle));
-        fake_stop(&f->broker);
-}
-
 /* One turn of an event loop. */
 static int turn(struct rtgrant *handle) {
-        struct pollfd poll_fd = { .fd = rtgrant_get_fd(handle), .events = rtgrant_get_events(handle) };
+        struct pollfd poll_fd = {
+                .fd = rtgrant_get_fd(handle),
+                .events = rtgrant_get_events(handle),
+        };
 
         assert_int_equal(poll(&poll_fd, 1, 5000), 1);
         return rtgrant_process(handle);
@@ -106,9 +93,9 @@ static void on_event(enum rtgrant_event_kind kind, int reason, const struct rtgr
 static void test_events_during_and_between_calls(void **state) {
         struct rtgrant_answer answer = { .size = sizeof(answer) };
         struct watcher watcher = { .answer = &answer };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_events, NULL);
+        session_start(&f, script_events, NULL, 5000);
         assert_int_equal(rtgrant_watch(f.handle, false, on_event, &watcher), 0);
         assert_int_equal(watcher.n, 1);
         assert_int_equal(watcher.kinds[0], RTGRANT_EVENT_GRANTED);
@@ -125,14 +112,14 @@ static void test_events_during_and_between_calls(void **state) {
         assert_int_equal(watcher.kinds[3], RTGRANT_EVENT_REVOKED);
         assert_true(watcher.right);
         assert_int_equal(rtgrant_process(f.handle), 0);
-        teardown(&f);
+        session_stop(&f);
 }
 
 static void test_callback_calls_again(void **state) {
         struct watcher watcher = { .calls_again = true, .nested_result = -1 };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_events, NULL);
+        session_start(&f, script_events, NULL, 5000);
         watcher.handle = f.handle;
         assert_int_equal(rtgrant_watch(f.handle, true, on_event, &watcher), 0);
         /* The first event was told, its callback released, and during that two more came. */
@@ -143,7 +130,7 @@ static void test_callback_calls_again(void **state) {
         assert_int_equal(watcher.kinds[2], RTGRANT_EVENT_LOWERED);
         assert_int_equal(watcher.kinds[3], RTGRANT_EVENT_REVOKED);
         assert_int_equal(watcher.nested_result, 0);
-        teardown(&f);
+        session_stop(&f);
 }
 
 static void on_event_close(enum rtgrant_event_kind kind, int reason,
@@ -159,11 +146,11 @@ static void on_event_close(enum rtgrant_event_kind kind, int reason,
 /* Three events are there; the first one's callback closes, and no more are told. */
 static void test_callback_closes(void **state) {
         struct watcher watcher = {};
-        struct fixture f;
+        struct session f;
         unsigned n_fds;
 
         n_fds = test_count_fds();
-        setup(&f, script_events, NULL);
+        session_start(&f, script_events, NULL, 5000);
         assert_int_equal(rtgrant_watch(f.handle, false, on_event_close, &watcher), 0);
         assert_int_equal(watcher.n, 1);
         watcher.handle = f.handle;
@@ -171,7 +158,7 @@ static void test_callback_closes(void **state) {
         assert_int_equal(watcher.n, 2);
         assert_null(watcher.handle);
         f.handle = NULL;
-        teardown(&f);
+        session_stop(&f);
         assert_int_equal(test_count_fds(), n_fds);
 }
 
@@ -182,12 +169,12 @@ static void script_refuse_watch(struct fake_broker *broker) {
 }
 
 static void test_watch_refused(void **state) {
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_refuse_watch, NULL);
+        session_start(&f, script_refuse_watch, NULL, 5000);
         assert_int_equal(rtgrant_watch(f.handle, true, on_event, NULL), -EPERM);
         assert_int_equal(rtgrant_watch(f.handle, true, NULL, NULL), -EINVAL);
-        teardown(&f);
+        session_stop(&f);
 }
 
 /* More events in one call than are kept: the rest is counted, none is waited for. */
@@ -220,14 +207,14 @@ static void on_flood(enum rtgrant_event_kind kind, int reason, const struct rtgr
 
 static void test_flood_of_events(void **state) {
         struct flood flood = {};
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_flood, NULL);
+        session_start(&f, script_flood, NULL, 5000);
         assert_int_equal(rtgrant_watch(f.handle, false, on_flood, &flood), 0);
         assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), 0);
         assert_in_range(flood.n_told, 1, FLOOD - 1);
         assert_int_equal(flood.n_told + flood.n_lost, FLOOD + 3);
-        teardown(&f);
+        session_stop(&f);
 }
 
 /* ---- what is sent without waiting ---- */
@@ -252,6 +239,10 @@ static void on_answer(int result, const struct rtgrant_answer *answer, void *use
                 asked->turn = ++*asked->order;
 }
 
+static int ask(struct session *session, struct asked *asked) {
+        return rtgrant_send_release(session->handle, &lease_id, on_answer, asked);
+}
+
 /* Takes sixteen requests and answers them backwards, each with its number. */
 static void script_sixteen(struct fake_broker *broker) {
         struct wire_header requests[IN_FLIGHT_MAX];
@@ -270,16 +261,16 @@ static void script_sixteen(struct fake_broker *broker) {
 
 static void test_sixteen_on_their_way(void **state) {
         struct asked asked[IN_FLIGHT_MAX + 1] = {};
-        struct fixture f;
+        struct session f;
         unsigned order = 0;
         int n = 0;
 
-        setup(&f, script_sixteen, NULL);
+        session_start(&f, script_sixteen, NULL, 5000);
         for (unsigned i = 0; i < IN_FLIGHT_MAX; i++) {
                 asked[i].order = &order;
-                assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer, &asked[i]), 0);
+                assert_int_equal(ask(&f, &asked[i]), 0);
         }
-        assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer, &asked[16]), -EBUSY);
+        assert_int_equal(ask(&f, &asked[16]), -EBUSY);
         assert_int_equal(rtgrant_get_events(f.handle), POLLIN);
 
         while (n < IN_FLIGHT_MAX)
@@ -291,49 +282,44 @@ static void test_sixteen_on_their_way(void **state) {
                 assert_int_equal(asked[i].turn, IN_FLIGHT_MAX - i);
         }
 
-        assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer, &asked[16]), 0);
+        assert_int_equal(ask(&f, &asked[16]), 0);
         assert_int_equal(turn(f.handle), 1);
         assert_int_equal(asked[16].count, 99);
-        teardown(&f);
+        session_stop(&f);
 }
 
 /* Their answers come while a call of the other kind waits for its own. */
 static void test_answers_during_a_call(void **state) {
         struct rtgrant_answer answer = { .size = sizeof(answer) };
         struct asked asked[IN_FLIGHT_MAX - 1] = {};
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_sixteen, NULL);
+        session_start(&f, script_sixteen, NULL, 5000);
         for (unsigned i = 0; i < IN_FLIGHT_MAX - 1; i++)
-                assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer, &asked[i]), 0);
+                assert_int_equal(ask(&f, &asked[i]), 0);
         assert_int_equal(rtgrant_release(f.handle, &lease_id, &answer), 0);
         assert_int_equal(answer.count, IN_FLIGHT_MAX - 1);
         for (unsigned n = 0; n < IN_FLIGHT_MAX - 1;)
                 n += (unsigned) turn(f.handle);
         for (unsigned i = 0; i < IN_FLIGHT_MAX - 1; i++)
                 assert_int_equal(asked[i].count, i);
-        teardown(&f);
-}
-
-static void script_silent(struct fake_broker *broker) {
-        while (fake_receive(broker) > 0)
-                ;
+        session_stop(&f);
 }
 
 static void test_close_cancels_each_once(void **state) {
         struct asked asked[IN_FLIGHT_MAX] = {};
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_silent, NULL);
+        session_start(&f, script_silent, NULL, 5000);
         for (unsigned i = 0; i < IN_FLIGHT_MAX; i++)
-                assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer, &asked[i]), 0);
+                assert_int_equal(ask(&f, &asked[i]), 0);
         f.handle = rtgrant_close(f.handle);
         for (unsigned i = 0; i < IN_FLIGHT_MAX; i++) {
                 assert_int_equal(asked[i].n_done, 1);
                 assert_int_equal(asked[i].result, -ECANCELED);
                 assert_false(asked[i].has_answer);
         }
-        teardown(&f);
+        session_stop(&f);
 }
 
 static void script_take_three(struct fake_broker *broker) {
@@ -343,31 +329,30 @@ static void script_take_three(struct fake_broker *broker) {
 
 static void test_broker_goes_with_answers_due(void **state) {
         struct asked asked[3] = {};
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_take_three, NULL);
+        session_start(&f, script_take_three, NULL, 5000);
         for (unsigned i = 0; i < 3; i++)
-                assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer, &asked[i]), 0);
+                assert_int_equal(ask(&f, &asked[i]), 0);
         assert_int_equal(turn(f.handle), RTGRANT_ABSENT);
         for (unsigned i = 0; i < 3; i++) {
                 assert_int_equal(asked[i].n_done, 1);
                 assert_int_equal(asked[i].result, RTGRANT_ABSENT);
         }
         assert_int_equal(turn(f.handle), RTGRANT_ABSENT);
-        assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer, &asked[0]),
-                         RTGRANT_ABSENT);
+        assert_int_equal(ask(&f, &asked[0]), RTGRANT_ABSENT);
         assert_int_equal(asked[0].n_done, 1);
-        teardown(&f);
+        session_stop(&f);
 }
 
 static void test_send_acquire(void **state) {
         struct rtgrant_request request = { FIFO_5, .role = "desktop" };
         struct asked asked = {};
         struct test_sched now;
-        struct fixture f;
+        struct session f;
 
         test_need_root();
-        setup(&f, script_grant, NULL);
+        session_start(&f, script_grant, NULL, 5000);
         assert_int_equal(rtgrant_send_acquire(f.handle, &request, on_answer, &asked), 0);
         (void) turn(f.handle);
         now = test_sched_get(0);
@@ -377,29 +362,31 @@ static void test_send_acquire(void **state) {
         assert_int_equal(now.policy, SCHED_FIFO);
         assert_int_equal(f.broker.acquired.tid, syscall(SYS_gettid));
 
+        request.pidfd_plus_one = 9999;
+        assert_int_equal(rtgrant_send_acquire(f.handle, &request, on_answer, &asked), -EBADF);
+        request.pidfd_plus_one = 0;
         request.flags = RTGRANT_DIRECT;
         assert_int_equal(rtgrant_send_acquire(f.handle, &request, on_answer, &asked), -EINVAL);
         assert_int_equal(rtgrant_send_acquire(f.handle, &request, NULL, NULL), -EINVAL);
+        assert_int_equal(rtgrant_send_release(f.handle, NULL, on_answer, &asked), -EINVAL);
+        assert_int_equal(rtgrant_get_events(NULL), 0);
+        assert_int_equal(rtgrant_get_fd(NULL), -EINVAL);
+        assert_int_equal(rtgrant_process(NULL), -EINVAL);
         assert_int_equal(asked.n_done, 1);
-        teardown(&f);
-}
-
-static void script_pretend(struct fake_broker *broker) {
-        while (fake_receive(broker) > 0)
-                fake_pretend(broker);
+        session_stop(&f);
 }
 
 static void test_send_acquire_is_verified(void **state) {
         struct rtgrant_request request = { FIFO_5 };
         struct asked asked = {};
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_pretend, NULL);
+        session_start(&f, script_pretend, NULL, 5000);
         assert_int_equal(rtgrant_send_acquire(f.handle, &request, on_answer, &asked), 0);
         (void) turn(f.handle);
         assert_int_equal(asked.result, -EPROTO);
         assert_true(asked.has_answer);
-        teardown(&f);
+        session_stop(&f);
 }
 
 /* Reads nothing until it is told to, then answers everything. */
@@ -417,12 +404,12 @@ static void test_what_cannot_be_sent_yet(void **state) {
         struct rtgrant_request request = { FIFO_5 };
         struct asked asked[IN_FLIGHT_MAX] = {};
         pthread_barrier_t barrier;
-        struct fixture f;
+        struct session f;
         unsigned n_fds, n = 0;
         int size = 1, fd;
 
         (void) pthread_barrier_init(&barrier, NULL, 2);
-        setup(&f, script_wait_then_answer, &barrier);
+        session_start(&f, script_wait_then_answer, &barrier, 5000);
         n_fds = test_count_fds();
         assert_int_equal(setsockopt(rtgrant_get_fd(f.handle), SOL_SOCKET, SO_SNDBUF, &size,
                                     sizeof(size)), 0);
@@ -447,7 +434,7 @@ static void test_what_cannot_be_sent_yet(void **state) {
         assert_int_equal(rtgrant_get_events(f.handle), POLLIN);
         /* All copies are gone; the broker, of this process too, keeps its last one. */
         assert_int_equal(test_count_fds(), n_fds + 1);
-        teardown(&f);
+        session_stop(&f);
         (void) pthread_barrier_destroy(&barrier);
 }
 
@@ -462,66 +449,12 @@ static void on_answer_never(int result, const struct rtgrant_answer *answer, voi
 
 static void test_child_of_fork_calls_nobody_back(void **state) {
         pid_t own_pid = getpid();
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_silent, NULL);
+        session_start(&f, script_silent, NULL, 5000);
         assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_answer_never, &own_pid), 0);
         test_in_child(0, close_in_child, f.handle);
-        teardown(&f);
-}
-
-/* ---- a loop in one thread and calls in another ---- */
-
-struct loop {
-        struct rtgrant *handle;
-        atomic_bool stop;
-        unsigned n_calls_right;
-};
-
-static void *run_calls(void *userdata) {
-        struct rtgrant_answer answer = { .size = sizeof(answer) };
-        struct loop *loop = userdata;
-
-        for (unsigned i = 0; i < 500; i++)
-                if (rtgrant_renew(loop->handle, &lease_id, i + 1, &answer) == 0 &&
-                    answer.count == i + 1)
-                        loop->n_calls_right++;
-        loop->stop = true;
-        return NULL;
-}
-
-static void script_echo(struct fake_broker *broker) {
-        while (fake_receive(broker) > 0) {
-                struct wire_answer reply = { .count = broker->request.lease.lifetime_s };
-
-                fake_reply(broker, &reply, sizeof(reply));
-        }
-}
-
-static void test_loop_beside_calls(void **state) {
-        struct loop loop = {};
-        struct asked asked = {};
-        pthread_t thread;
-        struct fixture f;
-        unsigned n_sent = 0;
-        int r;
-
-        setup(&f, script_echo, NULL);
-        loop.handle = f.handle;
-        assert_int_equal(pthread_create(&thread, NULL, run_calls, &loop), 0);
-        while (!loop.stop || asked.n_done < n_sent) {
-                if (!loop.stop) {
-                        r = rtgrant_send_release(f.handle, &lease_id, on_answer, &asked);
-                        assert_true(r == 0 || r == -EBUSY);
-                        n_sent += r == 0;
-                }
-                assert_true(rtgrant_process(f.handle) >= 0);
-        }
-        (void) pthread_join(thread, NULL);
-        assert_int_equal(loop.n_calls_right, 500);
-        assert_int_equal(asked.n_done, n_sent);
-        assert_true(n_sent > 0);
-        teardown(&f);
+        session_stop(&f);
 }
 
 int main(void) {
@@ -539,7 +472,6 @@ int main(void) {
                 cmocka_unit_test(test_send_acquire_is_verified),
                 cmocka_unit_test(test_what_cannot_be_sent_yet),
                 cmocka_unit_test(test_child_of_fork_calls_nobody_back),
-                cmocka_unit_test(test_loop_beside_calls),
         };
 
         return cmocka_run_group_tests_name("lib-events", tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 /* A broker that is slow, goes away in the middle, or is no broker at all. */
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -10,32 +11,17 @@
 
 static const struct rtgrant_id lease_id = { { 1 } };
 
-struct fixture {
-        struct fake_broker broker;
-        struct rtgrant *handle;
-};
-
-static void setup(struct fixture *f, fake_script script, void *userdata, int timeout_ms) {
-        fake_start(&f->broker, script, userdata);
-        assert_int_equal(rtgrant_open(&f->handle, f->broker.path, timeout_ms), 0);
-}
-
-static void teardown(struct fixture *f) {
-        assert_null(rtgrant_close(f->handle));
-        fake_stop(&f->broker);
-}
-
 static void script_close(struct fake_broker *broker) {
         (void) fake_receive(broker);
 }
 
 static void test_broker_closes_in_the_middle(void **state) {
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_close, NULL, 0);
+        session_start(&f, script_close, NULL, 0);
         for (int i = 0; i < 3; i++)
                 assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), RTGRANT_ABSENT);
-        teardown(&f);
+        session_stop(&f);
 }
 
 struct garbage {
@@ -103,34 +89,63 @@ static void test_garbage(void **state) {
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 struct garbage garbage = cases[i];
-                struct fixture f;
+                struct session f;
                 int r;
 
-                setup(&f, script_garbage, &garbage, 5000);
+                session_start(&f, script_garbage, &garbage, 5000);
                 r = rtgrant_release(f.handle, &lease_id, NULL);
                 if (r != cases[i].expected)
                         print_error("%s: %d\n", cases[i].what, r);
                 assert_int_equal(r, cases[i].expected);
                 /* For good: what follows on such a connection cannot be trusted. */
                 assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), cases[i].expected);
-                teardown(&f);
+                session_stop(&f);
         }
 }
 
-static void script_silent(struct fake_broker *broker) {
-        while (fake_receive(broker) > 0)
+/* Says why and is gone, with the request unread: the socket then reports ECONNRESET first. */
+static void script_last_words(struct fake_broker *broker) {
+        struct wire_answer reply = {
+                .header = { .size = sizeof(reply), .version = 1, .verb = WIRE_REPLY },
+                .reason = RTGRANT_REASON_RESOURCES,
+        };
+
+        while (!fake_has_request(broker))
                 ;
+        fake_send(broker, &reply, sizeof(reply));
+        (void) close(broker->fd);
+        broker->fd = -1;
+        (void) pthread_barrier_wait(broker->userdata);
+}
+
+static void on_last_words(int result, const struct rtgrant_answer *answer, void *userdata) {
+        *(int *) userdata = result;
+}
+
+static void test_last_words_are_heard(void **state) {
+        pthread_barrier_t barrier;
+        int result = 0;
+        struct session f;
+
+        (void) pthread_barrier_init(&barrier, NULL, 2);
+        session_start(&f, script_last_words, &barrier, 0);
+        assert_int_equal(rtgrant_send_release(f.handle, &lease_id, on_last_words, &result), 0);
+        (void) pthread_barrier_wait(&barrier);
+        assert_int_equal(rtgrant_process(f.handle), -EUSERS);
+        assert_int_equal(result, -EUSERS);
+        session_stop(&f);
+        (void) pthread_barrier_destroy(&barrier);
 }
 
 static void test_time_out(void **state) {
         uint64_t begin_ms;
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_silent, NULL, 150);
+        session_start(&f, script_silent, NULL, 150);
         begin_ms = test_now_ms();
         assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), -ETIMEDOUT);
         assert_in_range(test_now_ms() - begin_ms, 149, 500);
-        teardown(&f);
+        session_stop(&f);
 }
 
 /* Answers the first call only when the second is there, and then both: the first one too late. */
@@ -148,45 +163,52 @@ static void script_late(struct fake_broker *broker) {
 
 static void test_late_reply_is_nobody_elses(void **state) {
         struct rtgrant_answer answer = { .size = sizeof(answer) };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_late, NULL, 100);
+        session_start(&f, script_late, NULL, 100);
         assert_int_equal(rtgrant_release(f.handle, &lease_id, &answer), -ETIMEDOUT);
         assert_int_equal(rtgrant_release(f.handle, &lease_id, &answer), 0);
         assert_int_equal(answer.count, 2);
-        teardown(&f);
+        session_stop(&f);
 }
 
-/* The other end reads nothing and its buffer is full: the request never even leaves. */
-static void test_time_out_of_what_cannot_be_sent(void **state) {
-        struct fixture f;
-        int size = 1;
-        int r;
+/* Reads nothing until it is told to; counts what came until then. */
+static void script_asleep(struct fake_broker *broker) {
+        (void) pthread_barrier_wait(broker->userdata);
+        while (fake_has_request(broker) && fake_receive(broker) > 0)
+                ;
+}
 
-        setup(&f, script_silent, NULL, 20);
-        /* Unread records of the past count against the buffer; the script reads none from now on. */
-        (void) pthread_cancel(f.broker.thread);
-        (void) pthread_join(f.broker.thread, NULL);
-        f.broker.script = NULL;
+#define CALLS 40
+
+/* The other end does not read and the socket is full: most requests never even leave. */
+static void test_time_out_of_what_cannot_be_sent(void **state) {
+        pthread_barrier_t barrier;
+        struct session f;
+        int size = 1;
+
+        (void) pthread_barrier_init(&barrier, NULL, 2);
+        session_start(&f, script_asleep, &barrier, 20);
         assert_int_equal(setsockopt(rtgrant_get_fd(f.handle), SOL_SOCKET, SO_SNDBUF, &size,
                                     sizeof(size)), 0);
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < CALLS; i++) {
                 uint64_t begin_ms = test_now_ms();
 
-                r = rtgrant_release(f.handle, &lease_id, NULL);
-                assert_int_equal(r, -ETIMEDOUT);
+                assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), -ETIMEDOUT);
                 assert_in_range(test_now_ms() - begin_ms, 19, 300);
         }
-        assert_int_equal(rtgrant_get_events(f.handle), 1 /* POLLIN */);
-        (void) close(f.broker.fd);
-        assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), RTGRANT_ABSENT);
-        teardown(&f);
+
+        (void) pthread_barrier_wait(&barrier);
+        session_stop(&f);
+        assert_in_range(f.broker.n_requests, 1, CALLS - 1);
+        (void) pthread_barrier_destroy(&barrier);
 }
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_broker_closes_in_the_middle),
                 cmocka_unit_test(test_garbage),
+                cmocka_unit_test(test_last_words_are_heard),
                 cmocka_unit_test(test_time_out),
                 cmocka_unit_test(test_late_reply_is_nobody_elses),
                 cmocka_unit_test(test_time_out_of_what_cannot_be_sent),

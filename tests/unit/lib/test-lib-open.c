@@ -35,11 +35,6 @@ static void assert_absent(const char *path) {
 static void script_nothing(struct fake_broker *broker) {
 }
 
-/* Ends when the client has gone. */
-static void script_silent(struct fake_broker *broker) {
-        (void) fake_receive(broker);
-}
-
 static void test_absent_without_a_socket(void **state) {
         assert_absent("/tmp/test-lib-there-is-no-such-directory/socket");
         assert_absent("/dev/null/socket");

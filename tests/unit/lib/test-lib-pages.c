@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Listings: leases, the policy and the status, page by page and from other versions of the broker. */
+/* Listings: leases, policy and status, page by page, from other versions of the broker too. */
 
 #include <string.h>
 #include <sys/socket.h>
 
 #include "tests/unit/lib/fake-broker.h"
 #include "tests/unit/lib/lib-test.h"
-
-struct fixture {
-        struct fake_broker broker;
-        struct rtgrant *handle;
-};
-
-static void setup(struct fixture *f, fake_script script, void *userdata) {
-        fake_start(&f->broker, script, userdata);
-        assert_int_equal(rtgrant_open(&f->handle, f->broker.path, 0), 0);
-}
-
-static void teardown(struct fixture *f) {
-        assert_null(rtgrant_close(f->handle));
-        fake_stop(&f->broker);
-}
 
 /* ---- leases ---- */
 
@@ -101,9 +86,9 @@ static int on_lease(const struct rtgrant_lease *lease, void *userdata) {
 static void test_list(void **state) {
         struct lister lister = { .lease_size = sizeof(struct wire_lease) };
         struct seen seen = { .in_order = true };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_list, &lister);
+        session_start(&f, script_list, &lister, 0);
         assert_int_equal(rtgrant_list(f.handle, true, on_lease, &seen), 0);
         assert_int_equal(seen.n, LEASES);
         assert_true(seen.in_order);
@@ -120,7 +105,7 @@ static void test_list(void **state) {
         assert_int_equal(seen.last.lifetime, RTGRANT_LIFETIME_SECONDS);
         assert_string_equal(seen.last.transport, "RealtimeKit1");
         assert_int_equal(strlen(seen.comm), sizeof(seen.comm) - 1);
-        teardown(&f);
+        session_stop(&f);
 }
 
 static void test_list_of_other_versions(void **state) {
@@ -130,9 +115,9 @@ static void test_list_of_other_versions(void **state) {
         for (size_t i = 0; i < N_ELEMENTS(sizes); i++) {
                 struct lister lister = { .lease_size = sizes[i] };
                 struct seen seen = { .in_order = true };
-                struct fixture f;
+                struct session f;
 
-                setup(&f, script_list, &lister);
+                session_start(&f, script_list, &lister, 0);
                 assert_int_equal(rtgrant_list(f.handle, false, on_lease, &seen), 0);
                 assert_int_equal(seen.n, LEASES);
                 assert_true(seen.in_order);
@@ -140,20 +125,20 @@ static void test_list_of_other_versions(void **state) {
                 assert_int_equal(lister.flags, 0);
                 if (i == 1)
                         assert_string_equal(seen.comm, "");
-                teardown(&f);
+                session_stop(&f);
         }
 }
 
 static void test_list_ends_when_told(void **state) {
         struct lister lister = { .lease_size = sizeof(struct wire_lease) };
         struct seen seen = { .stop_at = 13 };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_list, &lister);
+        session_start(&f, script_list, &lister, 0);
         assert_int_equal(rtgrant_list(f.handle, false, on_lease, &seen), 5);
         assert_int_equal(seen.n, 13);
         assert_int_equal(rtgrant_list(f.handle, false, NULL, NULL), -EINVAL);
-        teardown(&f);
+        session_stop(&f);
 }
 
 struct bad_list {
@@ -188,12 +173,12 @@ static void test_bad_lists(void **state) {
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 struct bad_list bad = cases[i];
                 struct seen seen = {};
-                struct fixture f;
+                struct session f;
 
-                setup(&f, script_bad_list, &bad);
+                session_start(&f, script_bad_list, &bad, 0);
                 assert_int_equal(rtgrant_list(f.handle, false, on_lease, &seen), bad.expected);
                 assert_int_equal(seen.n, bad.n_seen);
-                teardown(&f);
+                session_stop(&f);
         }
 }
 
@@ -206,12 +191,12 @@ static int on_lease_call(const struct rtgrant_lease *lease, void *userdata) {
 
 static void test_list_within_a_list(void **state) {
         struct lister lister = { .lease_size = sizeof(struct wire_lease) };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_list, &lister);
+        session_start(&f, script_list, &lister, 0);
         assert_int_equal(rtgrant_list(f.handle, false, on_lease_call, f.handle), 0);
         assert_int_equal(f.broker.n_requests, 3 + LEASES);
-        teardown(&f);
+        session_stop(&f);
 }
 
 /* ---- the policy ---- */
@@ -278,25 +263,63 @@ static void test_policy(void **state) {
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 struct policy_teller teller = { .n_reloads = cases[i].n_reloads };
                 struct policy_seen seen = { .right = true, .section = cases[i].section };
-                struct fixture f;
+                struct session f;
 
-                setup(&f, script_policy, &teller);
+                session_start(&f, script_policy, &teller, 0);
                 assert_int_equal(rtgrant_get_policy(f.handle, on_key, &seen), 0);
                 assert_int_equal(seen.n, KEYS);
                 assert_true(seen.right);
-                teardown(&f);
+                session_stop(&f);
         }
 }
 
 static void test_policy_that_never_rests(void **state) {
         struct policy_teller teller = { .n_reloads = UINT32_MAX };
         struct policy_seen seen = { .section = "" };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_policy, &teller);
+        session_start(&f, script_policy, &teller, 0);
+        assert_int_equal(rtgrant_get_policy(f.handle, NULL, NULL), -EINVAL);
         assert_int_equal(rtgrant_get_policy(f.handle, on_key, &seen), -EAGAIN);
         assert_int_equal(seen.n, 0);
-        teardown(&f);
+        session_stop(&f);
+}
+
+struct bad_policy {
+        struct wire_policy_reply reply;
+        size_t size;
+        int expected;
+};
+
+static void script_bad_policy(struct fake_broker *broker) {
+        struct bad_policy *bad = broker->userdata;
+
+        while (fake_receive(broker) > 0)
+                fake_reply(broker, &bad->reply, bad->size);
+}
+
+static void test_bad_policies(void **state) {
+        const uint32_t entry = sizeof(struct wire_policy_entry);
+        const size_t head = offsetof(struct wire_policy_reply, entries);
+        const struct bad_policy cases[] = {
+                { { .reason = RTGRANT_REASON_UNSUPPORTED }, head, -EPERM },
+                { { .n_entries = 2, .entry_size = entry }, head + entry, -EPROTO },
+                { { .n_entries = UINT32_MAX, .entry_size = 1 }, head + entry, -EPROTO },
+                { { .n_entries = 1, .entry_size = 0 }, head + entry, -EPROTO },
+                { { .n_entries = 1, .entry_size = entry, .next = 1 }, head + entry, -EPROTO },
+                { {}, head, 0 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                struct bad_policy bad = cases[i];
+                struct policy_seen seen = { .section = "" };
+                struct session f;
+
+                session_start(&f, script_bad_policy, &bad, 0);
+                assert_int_equal(rtgrant_get_policy(f.handle, on_key, &seen), bad.expected);
+                assert_int_equal(seen.n, 0);
+                session_stop(&f);
+        }
 }
 
 /* ---- the status ---- */
@@ -325,9 +348,9 @@ static void script_status(struct fake_broker *broker) {
 
 static void test_status(void **state) {
         struct rtgrant_status status = { .size = sizeof(status) };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_status, NULL);
+        session_start(&f, script_status, NULL, 0);
         assert_int_equal(rtgrant_get_status(f.handle, &status), 0);
         assert_int_equal(status.uid, 1001);
         assert_true(status.admin);
@@ -349,9 +372,10 @@ static void test_status(void **state) {
         status.size = 0;
         assert_int_equal(rtgrant_get_status(f.handle, &status), -EINVAL);
         assert_int_equal(rtgrant_get_status(f.handle, NULL), -EINVAL);
-        teardown(&f);
+        session_stop(&f);
 }
 
+/* Sixteen of ours are 1152 bytes: as much as twenty-eight of 40. */
 static void script_many_offers(struct fake_broker *broker) {
         struct wire_hello_reply reply = { .n_offers = 20, .offer_size = 40 };
 
@@ -362,12 +386,12 @@ static void script_many_offers(struct fake_broker *broker) {
 /* More roles, of an older and shorter kind, than there is room for. */
 static void test_status_with_more_offers_than_we_know(void **state) {
         struct rtgrant_status status = { .size = sizeof(status) };
-        struct fixture f;
+        struct session f;
 
-        setup(&f, script_many_offers, NULL);
+        session_start(&f, script_many_offers, NULL, 0);
         assert_int_equal(rtgrant_get_status(f.handle, &status), 0);
         assert_int_equal(status.n_offers, 16);
-        teardown(&f);
+        session_stop(&f);
 }
 
 int main(void) {
@@ -379,6 +403,7 @@ int main(void) {
                 cmocka_unit_test(test_list_within_a_list),
                 cmocka_unit_test(test_policy),
                 cmocka_unit_test(test_policy_that_never_rests),
+                cmocka_unit_test(test_bad_policies),
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_status_with_more_offers_than_we_know),
         };

@@ -230,8 +230,9 @@ static uint64_t start_time_of(pid_t pid) {
         assert_non_null(p);
         /* state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime cutime
          * cstime priority nice threads itrealvalue start */
-        assert_int_equal(sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-                                       "%*d %*d %*d %*d %lu", &start_time), 1);
+        assert_int_equal(sscanf(p + 2,
+                                "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+                                "%*d %*d %*d %*d %lu", &start_time), 1);
         return start_time;
 }
 
@@ -317,7 +318,7 @@ static void test_records_that_do_not_fit(void **state) {
         parent_start(&parent);
         child_start(&child, false);
 
-        /* Another process than the child; another thread than of the child; a new one by its number. */
+        /* Another process than the child, a thread of another, a later one of the same number. */
         assert_int_equal(handover_acquire(&parent, &child.handover, getpid()), -ESRCH);
         wrong = child.handover;
         wrong.tid = (uint64_t) getpid();
@@ -358,7 +359,8 @@ static void test_damaged_records(void **state) {
         assert_int_equal(handover_acquire(&parent, NULL, 0), -EINVAL);
         assert_int_equal(handover_acquire(&parent, &good, -1), -EINVAL);
         request.size = 0;
-        assert_int_equal(rtgrant_handover_acquire(parent.handle, &good, 0, &request, NULL), -EINVAL);
+        assert_int_equal(rtgrant_handover_acquire(parent.handle, &good, 0, &request, NULL),
+                         -EINVAL);
         assert_int_equal(parent.broker.n_requests, 0);
         parent_stop(&parent);
 }

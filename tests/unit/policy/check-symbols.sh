@@ -27,6 +27,6 @@ done
 foreign=$(printf '%s\n' "$needed" | grep -vxF "$defined" | grep -vE "$allowed" || true)
 if [ -n "$foreign" ]; then
         echo "$archive needs from outside:" >&2
-        printf '  %s\n' $foreign >&2
+        printf '%s\n' "$foreign" >&2
         exit 1
 fi

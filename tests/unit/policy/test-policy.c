@@ -11,7 +11,8 @@
 #include "policy/policy.h"
 
 /* Every rule has its own line: that of the key plus a hundred for each role. */
-#define ROLE_RULE(role, key) [ROLE_KEY_##key] = { "policy.conf", 100 * (role) + ROLE_KEY_##key }
+#define ROLE_LINE(role, key) (100 * (role) + ROLE_KEY_##key)
+#define ROLE_RULE(role, key) [ROLE_KEY_##key] = { "policy.conf", ROLE_LINE(role, key) }
 #define ROLE_RULES(role)                                                                          \
         .rules = {                                                                                \
                 ROLE_RULE(role, DESCRIPTION),      ROLE_RULE(role, POLICY),                       \
@@ -20,8 +21,8 @@
                 ROLE_RULE(role, ALLOW_USERS),      ROLE_RULE(role, ALLOW_GROUPS),                 \
                 ROLE_RULE(role, DENY_USERS),       ROLE_RULE(role, DENY_GROUPS),                  \
         }
-#define LINE(role, key) .line = 100 * (role) + ROLE_KEY_##key
-#define BROKER_LINE(key) .line = 1000 + BROKER_KEY_##key
+#define LINE(role, key) .line = ROLE_LINE(role, key)
+#define BROKER_LINE(key) .line = (1000 + BROKER_KEY_##key)
 #define BROKER_RULE(key) [BROKER_KEY_##key] = { "policy.conf", 1000 + BROKER_KEY_##key }
 
 #define IDS(...)                                                                                  \
@@ -38,7 +39,7 @@
 /* Groups 100 and 101 are the caller's. */
 enum { NO_ROLE = 0, DESKTOP = 1, CALM, STAGE, OFFICE, CLOSED, GREEDY };
 
-#define ROLE(id, word) .name = word, .description = "", ROLE_RULES(id), .lifetime_s_max = 3600
+#define ROLE(id, word) .name = (word), .description = "", ROLE_RULES(id), .lifetime_s_max = 3600
 
 static const struct role roles[] = {
         { ROLE(DESKTOP, "desktop"), .policies = FIFO | RR | OTHER, .priority_min = 5,
@@ -98,10 +99,10 @@ struct evaluate_case {
         struct expected expected;
 };
 
-#define GRANTED(id, key) .role = id, LINE(id, key)
-#define CLAMPED(id, key) .clamped = true, .role = id, LINE(id, key)
-#define DENIED(why, id) .reason = REASON_##why, .role = id
-#define RANGE(a, low, high) .asked = a, .limit_low = low, .limit = high
+#define GRANTED(id, key) .role = (id), LINE(id, key)
+#define CLAMPED(id, key) .clamped = true, .role = (id), LINE(id, key)
+#define DENIED(why, id) .reason = REASON_##why, .role = (id)
+#define RANGE(a, low, high) .asked = (a), .limit_low = (low), .limit = (high)
 #define LIMIT(a, max) RANGE(a, max, max)
 
 #pragma GCC diagnostic ignored "-Woverride-init" /* rows override the defaults above */

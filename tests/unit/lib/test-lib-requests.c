@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What goes out, and what does not. */
+
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "tests/unit/lib/fake-broker.h"
+#include "tests/unit/lib/lib-test.h"
+
+#define REQUEST .size = sizeof(struct rtgrant_request)
+#define WANTS_FIFO_5 .wants_sched = true, .policy = SCHED_FIFO, .priority = 5
+#define FIFO_5 REQUEST, WANTS_FIFO_5
+
+static void test_request_on_the_wire(void **state) {
+        struct rtgrant_request request = {
+                FIFO_5,
+                .flags = RTGRANT_DRY_RUN | RTGRANT_CLAMP | RTGRANT_MAY_ASK,
+                .role = "audio-client",
+                .reason = "a synthesiser",
+                .pid = 1234,
+                .tid = 1235,
+                .wants_nice = true,
+                .nice = -7,
+                .lifetime = RTGRANT_LIFETIME_SECONDS,
+                .lifetime_s = 60,
+                .period_ns = 3,
+                .computation_ns = 1,
+                .deadline_ns = 2,
+        };
+        struct wire_acquire *sent;
+        struct session f;
+
+        session_start(&f, script_refuse, NULL, 0);
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+        sent = &f.broker.acquired;
+        assert_int_equal(sent->header.size, sizeof(*sent));
+        assert_int_equal(sent->header.version, WIRE_VERSION);
+        assert_int_equal(sent->flags, WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP |
+                                              WIRE_ACQUIRE_MAY_ASK);
+        assert_string_equal(sent->role, "audio-client");
+        assert_string_equal(sent->reason, "a synthesiser");
+        assert_int_equal(sent->pid, 1234);
+        assert_int_equal(sent->tid, 1235);
+        assert_int_equal(sent->want, WIRE_WANT_SCHED | WIRE_WANT_NICE);
+        assert_int_equal(sent->policy, SCHED_FIFO);
+        assert_int_equal(sent->priority, 5);
+        assert_int_equal(sent->nice, -7);
+        assert_int_equal(sent->lifetime, WIRE_LIFETIME_SECONDS);
+        assert_int_equal(sent->lifetime_s, 60);
+        assert_int_equal(sent->period_ns, 3);
+        assert_int_equal(sent->computation_ns, 1);
+        assert_int_equal(sent->deadline_ns, 2);
+        session_stop(&f);
+}
+
+struct target_case {
+        pid_t pid;
+        pid_t tid;
+        uint64_t sent_tid;
+};
+
+/* 0 is the calling thread only in the own process. */
+static void test_targets_on_the_wire(void **state) {
+        pid_t own_pid = getpid(), own_tid = (pid_t) syscall(SYS_gettid);
+        const struct target_case cases[] = {
+                { 0, 0, (uint64_t) own_tid },
+                { own_pid, 0, (uint64_t) own_tid },
+                { 0, 77, 77 },
+                { 1234, 0, 0 },
+                { 1234, 1235, 1235 },
+        };
+        struct session f;
+
+        session_start(&f, script_refuse, NULL, 0);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                struct rtgrant_request request = {
+                        FIFO_5,
+                        .pid = cases[i].pid,
+                        .tid = cases[i].tid,
+                };
+
+                assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+                assert_int_equal(f.broker.acquired.pid, cases[i].pid);
+                assert_int_equal(f.broker.acquired.tid, cases[i].sent_tid);
+        }
+        session_stop(&f);
+}
+
+static void test_lifetimes_on_the_wire(void **state) {
+        static const struct {
+                enum rtgrant_lifetime lifetime;
+                enum wire_lifetime sent;
+        } cases[] = {
+                { RTGRANT_LIFETIME_CONNECTION, WIRE_LIFETIME_CONNECTION },
+                { RTGRANT_LIFETIME_THREAD, WIRE_LIFETIME_THREAD },
+                { RTGRANT_LIFETIME_SECONDS, WIRE_LIFETIME_SECONDS },
+        };
+        struct session f;
+
+        session_start(&f, script_refuse, NULL, 0);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                struct rtgrant_request request = {
+                        FIFO_5,
+                        .lifetime = cases[i].lifetime,
+                        .lifetime_s = 9,
+                };
+
+                assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+                assert_int_equal(f.broker.acquired.lifetime, cases[i].sent);
+                assert_int_equal(f.broker.acquired.lifetime_s,
+                                 cases[i].lifetime == RTGRANT_LIFETIME_SECONDS ? 9 : 0);
+        }
+        session_stop(&f);
+}
+
+/* 62 letters and a character of two bytes: it would be cut in half at 63. */
+static void test_long_reason_is_cut_between_characters(void **state) {
+        struct rtgrant_request request = { FIFO_5 };
+        char reason[100], expected[64] = "";
+        struct session f;
+
+        memset(reason, 'x', sizeof(reason));
+        memcpy(&reason[62], "\xc3\xa4", 2);
+        reason[sizeof(reason) - 1] = '\0';
+        memset(expected, 'x', 62);
+
+        session_start(&f, script_refuse, NULL, 0);
+        request.reason = reason;
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+        assert_string_equal(f.broker.acquired.reason, expected);
+
+        reason[62] = 'y';
+        reason[63] = 'z';
+        expected[62] = 'y';
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+        assert_string_equal(f.broker.acquired.reason, expected);
+        session_stop(&f);
+}
+
+static void test_malformed_requests_are_not_sent(void **state) {
+        const struct rtgrant_request cases[] = {
+                { WANTS_FIFO_5, .size = 0 },
+                { WANTS_FIFO_5, .size = sizeof(struct rtgrant_request) - 1 },
+                { WANTS_FIFO_5, .size = SIZE_MAX },
+                { FIFO_5, .flags = 1 << 4 },
+                { FIFO_5, .role = "a-role-name-of-thirty-two-bytes-" },
+                { FIFO_5, .pid = -1 },
+                { FIFO_5, .tid = -1 },
+                { FIFO_5, .pidfd_plus_one = -1 },
+                { FIFO_5, .lifetime = (enum rtgrant_lifetime) 3 },
+                { FIFO_5, .lifetime = RTGRANT_LIFETIME_SECONDS, .lifetime_s = 0 },
+                { REQUEST },
+        };
+        struct rtgrant_request good = { FIFO_5 };
+        struct session f;
+
+        session_start(&f, script_refuse, NULL, 0);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                assert_int_equal(rtgrant_acquire(f.handle, &cases[i], NULL), -EINVAL);
+        assert_int_equal(rtgrant_acquire(f.handle, NULL, NULL), -EINVAL);
+        assert_int_equal(rtgrant_acquire(NULL, &good, NULL), -EINVAL);
+        assert_int_equal(f.broker.n_requests, 0);
+
+        assert_int_equal(rtgrant_acquire(f.handle, &good, NULL), -EPERM);
+        assert_int_equal(f.broker.n_requests, 1);
+        session_stop(&f);
+}
+
+/* A request as a newer header has it. */
+struct newer_request {
+        struct rtgrant_request request;
+        uint64_t new_field;
+};
+
+static void test_request_of_a_newer_program(void **state) {
+        struct newer_request newer = { .request = { FIFO_5 } };
+        struct session f;
+
+        session_start(&f, script_refuse, NULL, 0);
+        newer.request.size = sizeof(newer);
+        assert_int_equal(rtgrant_acquire(f.handle, &newer.request, NULL), -EPERM);
+        newer.new_field = 1;
+        assert_int_equal(rtgrant_acquire(f.handle, &newer.request, NULL), -E2BIG);
+        assert_int_equal(f.broker.n_requests, 1);
+        session_stop(&f);
+}
+
+static void script_take_pidfd(struct fake_broker *broker) {
+        struct stat *ret_stat = broker->userdata;
+
+        while (fake_receive(broker) > 0) {
+                (void) fstat(broker->pidfd, ret_stat);
+                fake_reply(broker, &(struct wire_answer) { .reason = 24 },
+                           sizeof(struct wire_answer));
+        }
+}
+
+static void test_pidfd_goes_along(void **state) {
+        struct rtgrant_request request = { FIFO_5 };
+        struct stat mine, taken = {};
+        struct session f;
+        unsigned n_fds;
+        int fd;
+
+        fd = memfd_create("any descriptor will do", MFD_CLOEXEC);
+        assert_int_equal(fstat(fd, &mine), 0);
+        request.pidfd_plus_one = fd + 1;
+
+        session_start(&f, script_take_pidfd, &taken, 0);
+        n_fds = test_count_fds();
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+        assert_int_equal(taken.st_ino, mine.st_ino);
+        assert_int_equal(f.broker.acquired.flags, WIRE_ACQUIRE_PIDFD);
+        assert_int_equal(f.broker.acquired.pid, 0);
+        assert_int_equal(f.broker.acquired.tid, 0);
+        /* The broker in this process holds one more; ours is still open and no copy was left. */
+        assert_int_equal(test_count_fds(), n_fds + 1);
+        assert_int_equal(close(fd), 0);
+
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EBADF);
+        request.pidfd_plus_one = 0;
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+        session_stop(&f);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_request_on_the_wire),
+                cmocka_unit_test(test_targets_on_the_wire),
+                cmocka_unit_test(test_lifetimes_on_the_wire),
+                cmocka_unit_test(test_long_reason_is_cut_between_characters),
+                cmocka_unit_test(test_malformed_requests_are_not_sent),
+                cmocka_unit_test(test_request_of_a_newer_program),
+                cmocka_unit_test(test_pidfd_goes_along),
+        };
+
+        return cmocka_run_group_tests_name("lib-requests", tests, NULL, NULL);
+}

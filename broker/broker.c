@@ -15,6 +15,8 @@
 #include "broker/server.h"
 #include "broker/text.h"
 
+#define STATUS_US (250U * 1000)
+
 uint64_t broker_now_us(const struct broker *broker) {
         uint64_t now_us = 0;
 
@@ -243,30 +245,34 @@ void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kin
         server_tell(broker->server, &event);
 }
 
-static int on_status(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct broker *broker = userdata;
-
-        (void) sd_notifyf(false, "STATUS=%u leases of %u users; policy %u%s%s", lease_table_size(&broker->leases),
-                          user_table_n_holders(&broker->users), broker->policy_generation,
+void broker_notify(struct broker *broker, const char *state) {
+        (void) sd_notifyf(false, "%s\nSTATUS=%u leases of %u users; policy %u%s%s", state,
+                          lease_table_size(&broker->leases), user_table_n_holders(&broker->users),
+                          broker->policy_generation,
                           broker->policy_error[0] != '\0' ? " (the last reload failed)" : "",
                           broker->self.broken != REASON_NONE ? "; no real-time grants" : "");
+}
+
+static int on_status(sd_event_source *source, uint64_t usec, void *userdata) {
+        broker_notify(userdata, "");
         return 0;
 }
 
-/* At most once a second: it is a message to the service manager. */
+/* It is a message to the service manager, so not for every grant. */
 void broker_notify_status(struct broker *broker) {
         int enabled = SD_EVENT_OFF;
 
         if (!getenv("NOTIFY_SOCKET"))
                 return;
         if (!broker->status) {
-                (void) sd_event_add_time_relative(broker->event, &broker->status, CLOCK_MONOTONIC, 0, 0, on_status, broker);
+                (void) sd_event_add_time_relative(broker->event, &broker->status, CLOCK_MONOTONIC, STATUS_US, 0,
+                                                  on_status, broker);
                 return;
         }
 
         (void) sd_event_source_get_enabled(broker->status, &enabled);
         if (enabled != SD_EVENT_OFF)
                 return;
-        (void) sd_event_source_set_time_relative(broker->status, UINT64_C(1000000));
+        (void) sd_event_source_set_time_relative(broker->status, STATUS_US);
         (void) sd_event_source_set_enabled(broker->status, SD_EVENT_ONESHOT);
 }

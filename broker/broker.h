@@ -61,7 +61,10 @@ unsigned broker_end_all(struct broker *broker, enum reason reason, const char *t
 void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kind kind,
                  enum reason reason, const char *text);
 
-/* STATUS= of sd_notify(3), where somebody listens. */
+/* Tells the service manager, if there is one: @state as for sd_notify(3), and the status line. */
+void broker_notify(struct broker *broker, const char *state);
+
+/* The status line, soon; for what happens often. */
 void broker_notify_status(struct broker *broker);
 
 uint64_t broker_now_us(const struct broker *broker); /* CLOCK_MONOTONIC */

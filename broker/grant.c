@@ -46,6 +46,17 @@ static void lower_saved(enum kind_index kind, union kind_values *saved, const un
         }
 }
 
+/* Both kinds set RESET_ON_FORK. Where both are held, sched alone puts it back, last. */
+static void share_flag(struct grant grants[_KIND_MAX]) {
+        struct grant *sched = &grants[KIND_SCHED], *nice = &grants[KIND_NICE];
+
+        if (!sched->held || !nice->held)
+                return;
+
+        sched->saved.sched.reset_on_fork = sched->saved.sched.reset_on_fork && nice->saved.nice.reset_on_fork;
+        nice->saved.nice.reset_on_fork = true;
+}
+
 static int prepare(pid_t tid, const struct wanted *wanted, const struct sched_values *before,
                    struct grant grants[_KIND_MAX]) {
         for (enum kind_index kind = 0; kind < _KIND_MAX; kind++) {
@@ -69,6 +80,7 @@ static int prepare(pid_t tid, const struct wanted *wanted, const struct sched_va
                 grant->set = values_wanted(wanted, kind);
         }
 
+        share_flag(grants);
         return 0;
 }
 

@@ -16,21 +16,24 @@
  * of the leader, with its scheduling: the same thread under another number.
  */
 static bool follow_exec(struct broker *broker, struct lease *lease) {
+        pid_t pid = lease->thread.pid;
+        struct lease *leaders = lease_find_by_tid(&broker->leases, pid);
         struct sched_values now;
         struct thread leader;
         struct creds creds;
-        pid_t pid = lease->thread.pid;
 
-        if (lease->thread.tid == pid || lease_find_by_tid(&broker->leases, pid))
-                return false;
-        if (thread_open(&broker->kernel, pid, pid, &leader, &creds) < 0)
+        if (lease->thread.tid == pid || thread_open(&broker->kernel, pid, pid, &leader, &creds) < 0)
                 return false;
 
-        if (sched_read(pid, &now) < 0 || !grant_is_in_force(lease, pid, &now)) {
+        if (sched_read(pid, &now) < 0 || !grant_is_in_force(lease, pid, &now) ||
+            (leaders && grant_is_in_force(leaders, pid, &now))) {
                 thread_close(&leader);
                 return false;
         }
 
+        /* The former leader is gone, and its pidfd stands for the thread that took its number. */
+        if (leaders)
+                lease_end(broker, leaders, REASON_THREAD_ENDED, "its thread ended by another's exec");
         lease_rebind_thread(broker, lease, &leader, &creds);
         return true;
 }

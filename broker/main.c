@@ -103,7 +103,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si,
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, broker_now_us(broker));
         (void) broker_reload(broker, NULL);
-        (void) sd_notify(false, "READY=1");
+        broker_notify(broker, "READY=1");
         return 0;
 }
 
@@ -120,8 +120,7 @@ static int serve(struct broker *broker) {
         if (r < 0)
                 return r;
 
-        (void) sd_notify(false, "READY=1");
-        broker_notify_status(broker);
+        broker_notify(broker, "READY=1");
         r = sd_event_loop(broker->event);
         (void) sd_notify(false, "STOPPING=1");
         return r;

@@ -104,6 +104,9 @@ static void log_refusal(const struct call *call, const struct wire_answer *answe
         uint64_t now_us = broker_now_us(call->broker);
         char more[64] = "";
 
+        /* Threads end all the time; and that the broker is degraded was said when it became so. */
+        if (answer->reason == REASON_NO_SUCH_THREAD || answer->reason == REASON_DEGRADED)
+                return;
         if ((answer->reason == user->last_refusal && now_us < user->last_refusal_us + USER_LOG_REFILL_US) ||
             !bucket_take(&user->lines, now_us)) {
                 user->n_lines_suppressed++;
@@ -115,16 +118,15 @@ static void log_refusal(const struct call *call, const struct wire_answer *answe
         user->n_lines_suppressed = 0;
         user->last_refusal = answer->reason;
         user->last_refusal_us = now_us;
-        log_write(call->broker->log, LOG_NOTICE, &fields, "refused process %d of user %u: %s%s%s%s%s", call->peer->pid,
-                  call->peer->uid, answer->explanation.text, answer->explanation.rule[0] != '\0' ? " [" : "",
+        log_write(call->broker->log, LOG_NOTICE, &fields, "refused process %d of user %u (%s): %s%s%s%s%s",
+                  call->peer->pid, call->peer->uid, fields.reason, answer->explanation.text, answer->explanation.rule[0] != '\0' ? " [" : "",
                   answer->explanation.rule, answer->explanation.rule[0] != '\0' ? "]" : "", more);
 }
 
 static size_t method_acquire(const struct call *call, const union wire_request *request, union wire_response *ret) {
         acquire_lease(call, &request->acquire, &ret->answer);
 
-        if (ret->answer.reason != REASON_NONE && !(request->acquire.flags & WIRE_ACQUIRE_DRY_RUN) &&
-            ret->answer.reason != REASON_NO_SUCH_THREAD)
+        if (ret->answer.reason != REASON_NONE && !(request->acquire.flags & WIRE_ACQUIRE_DRY_RUN))
                 log_refusal(call, &ret->answer);
         return wire_finish_answer(&ret->answer, &request->header);
 }

@@ -156,7 +156,6 @@ enum reason broker_reload(struct broker *broker, unsigned *ret_n_lowered) {
                 keep_error(broker, messages);
                 log_write(broker->log, LOG_ERR, &(struct log_fields) { .event = "reload-failed" },
                           "the policy has a fault; the one before stays in force");
-                broker_notify_status(broker);
                 return REASON_RELOAD_FAILED;
         }
 
@@ -172,7 +171,6 @@ enum reason broker_reload(struct broker *broker, unsigned *ret_n_lowered) {
 
         log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "reloaded" },
                   "policy read anew: %u leases, of which %u were lowered or ended", lease_table_size(&broker->leases), n);
-        broker_notify_status(broker);
         if (ret_n_lowered)
                 *ret_n_lowered = n;
         return REASON_NONE;

@@ -2,52 +2,12 @@
 
 #include "broker/target.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "broker/cleanup.h"
 #include "broker/ids.h"
+#include "broker/namespace.h"
 #include "broker/proc.h"
-
-/* Looking up an inner thread number takes 20 µs a thread: more threads than this take too long. */
-#define SCAN_MAX 512
-
-static void cleanup_closedir(DIR **dir) {
-        if (*dir)
-                (void) closedir(*dir);
-}
-
-/* The number here of the thread that @pid knows as @inner in its own pid namespace. */
-static enum reason map_inner_tid(pid_t pid, pid_t inner, pid_t *ret_tid, unsigned *n_scanned) {
-        _cleanup_(cleanup_closedir) DIR *dir = NULL;
-        struct dirent *entry;
-        char path[32];
-
-        (void) snprintf(path, sizeof(path), "/proc/%d/task", pid);
-        dir = opendir(path);
-        if (!dir)
-                return REASON_NO_SUCH_THREAD;
-
-        while ((entry = readdir(dir))) {
-                struct proc_status status;
-                pid_t tid;
-
-                if (id_parse(strtoull(entry->d_name, NULL, 10), &tid) < 0)
-                        continue;
-                if (++*n_scanned > SCAN_MAX)
-                        return REASON_NAMESPACE;
-                if (proc_read_status(pid, tid, &status) < 0 || status.ns_pid != inner)
-                        continue;
-
-                *ret_tid = tid;
-                return REASON_NONE;
-        }
-
-        return REASON_NO_SUCH_THREAD;
-}
 
 struct numbers {
         pid_t pid;              /* 0: that of the thread */
@@ -75,26 +35,35 @@ static enum reason numbers_from_pidfd(const struct peer *peer, int pidfd, pid_t 
                 if (r < 0 || status.tgid != number)
                         return REASON_NO_SUCH_THREAD;
                 ret->pid = number;
-                return map_inner_tid(number, tid, &ret->tid, n_scanned);
+                return namespace_find_thread(number, tid, &ret->tid, n_scanned);
         }
 
         *ret = (struct numbers) { .pid = number, .tid = tid };
         return REASON_NONE;
 }
 
+/* The peer's numbers are those of its own pid namespace. */
+static enum reason numbers_from_inner_ids(const struct peer *peer, pid_t pid, pid_t tid, struct numbers *ret,
+                                          unsigned *n_scanned) {
+        enum reason reason;
+
+        ret->pid = peer->pid;
+        if (pid != 0 && pid != peer->ns_pid) {
+                reason = namespace_find_process(peer, pid, &ret->pid, n_scanned);
+                if (reason != REASON_NONE)
+                        return reason;
+        }
+
+        ret->tid = ret->pid;
+        if (tid == 0 || tid == (pid != 0 ? pid : peer->ns_pid))
+                return REASON_NONE;
+        return namespace_find_thread(ret->pid, tid, &ret->tid, n_scanned);
+}
+
 static enum reason numbers_from_ids(const struct peer *peer, pid_t pid, pid_t tid, struct numbers *ret,
                                     unsigned *n_scanned) {
-        if (peer->ns_depth > 0) {
-                /* Only its own process is known by an inner number; for others there are pidfds. */
-                if (pid != 0 && pid != peer->ns_pid)
-                        return REASON_NAMESPACE;
-
-                ret->pid = peer->pid;
-                ret->tid = peer->pid;
-                if (tid == 0 || tid == peer->ns_pid)
-                        return REASON_NONE;
-                return map_inner_tid(peer->pid, tid, &ret->tid, n_scanned);
-        }
+        if (peer->ns_depth > 0)
+                return numbers_from_inner_ids(peer, pid, tid, ret, n_scanned);
 
         ret->pid = pid != 0 ? pid : peer->pid;
         ret->tid = tid != 0 ? tid : ret->pid;

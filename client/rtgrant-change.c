@@ -5,12 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* What a thread had before, to be put back if only half of a request can be done. */
-struct before {
-        struct scheduling scheduling;
-        int nice;
-};
-
 static void finish(struct change *change, enum change_result result, int error) {
         change->result = result;
         change->error = error;
@@ -139,7 +133,10 @@ static void change_by_broker(struct broker *broker, const struct options *rest,
                 finish(change, CHANGE_DIRECT, 0);
 }
 
-/* What the kernel lets the caller do. What it refuses stays wanted in @rest. */
+/*
+ * What the kernel lets the caller do. What it refuses stays wanted in @rest; and with the policy
+ * refused, the nice value too, since without privilege it could not be put back.
+ */
 static void change_directly(struct broker *broker, const struct options *options,
                             const struct thread *thread, struct options *rest,
                             struct change *change) {
@@ -148,35 +145,30 @@ static void change_directly(struct broker *broker, const struct options *options
         finish(change, CHANGE_DIRECT, 0);
         if (options->sched_wanted)
                 rest->sched_wanted = !change_policy(broker, options, thread, change);
-        if (!options->nice_wanted || (change->error < 0 && change->error != -EPERM))
+        if (!options->nice_wanted || !change_is_done(change))
                 return;
 
         r = scheduling_write_nice(thread->tid, options->nice);
         rest->nice_wanted = r < 0;
-        if (r < 0 && change_is_done(change))
+        if (r < 0)
                 finish(change, CHANGE_FAILED, r == -EACCES ? -EPERM : r);
 }
 
-/* All or nothing: the part that was done is undone, as far as the kernel lets us. */
+/* All or nothing: the policy is undone if the nice value was refused. */
 static void put_back(const struct options *options, const struct options *rest,
-                     const struct before *before, pid_t tid) {
-        if (options->sched_wanted && !rest->sched_wanted &&
-            scheduling_write(tid, &before->scheduling) == -EPERM)
-                (void) write_keeping_flag(tid, &before->scheduling);
-        if (options->nice_wanted && !rest->nice_wanted)
-                (void) scheduling_write_nice(tid, before->nice);
+                     const struct scheduling *before, pid_t tid) {
+        if (options->sched_wanted && !rest->sched_wanted && scheduling_write(tid, before) == -EPERM)
+                (void) write_keeping_flag(tid, before);
 }
 
 void change_thread(struct broker *broker, const struct options *options,
                    const struct thread *thread, struct change *ret) {
         struct options rest = *options;
         struct change change = { 0 };
-        struct before before;
+        struct scheduling before;
         int r;
 
-        r = scheduling_read(thread->tid, &before.scheduling);
-        if (r >= 0)
-                r = scheduling_read_nice(thread->tid, &before.nice);
+        r = scheduling_read(thread->tid, &before);
         if (r < 0) {
                 finish(ret, CHANGE_FAILED, r);
                 return;

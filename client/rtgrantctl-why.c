@@ -140,6 +140,8 @@ int ctl_why(struct ctl *ctl, char **argv) {
                 return ctl_help();
         if (o.action != ACTION_CHANGE && o.action != ACTION_RUN)
                 return ctl_misuse("why: say what to ask for, as in: rtgrantctl why -f 80 -p 1234");
+        if (o.all_threads)
+                return ctl_misuse("why: ask about one thread at a time, without -a");
 
         ctl->json = ctl->json || o.json;
         if (o.socket)

@@ -41,7 +41,6 @@ static int nice_verify(pid_t tid, const struct sched_values *now, const union ki
 }
 
 static int nice_restore(pid_t tid, const union kind_values *saved, const union kind_values *set) {
-        struct nice_values values = saved->nice;
         struct sched_values now;
         int r;
 
@@ -51,10 +50,7 @@ static int nice_restore(pid_t tid, const union kind_values *saved, const union k
         if (!nice_verify(tid, &now, set))
                 return 0;
 
-        /* While it is real-time by the sched kind, the flag is that one's to put back. */
-        if (sched_is_rt(now.policy))
-                values.reset_on_fork = now.reset_on_fork;
-        r = write_values(tid, &now, &values);
+        r = write_values(tid, &now, &saved->nice);
         return r < 0 ? r : 1;
 }
 

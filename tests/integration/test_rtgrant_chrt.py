@@ -448,6 +448,14 @@ def test_nothing_else_is_changed(programs, directory, uid, options):
     assert what_is_inherited([programs.rtgrant, *options], uid, directory) == without
 
 
+def test_nothing_else_is_changed_by_the_broker(daemon, programs, directory):
+    """Nor if the broker grants: no connection is left, no filter, no limit."""
+    environment = {"RTGRANT_SOCKET": daemon.socket_path}
+    without = what_is_inherited([], NOBODY, directory, environment)
+    assert what_is_inherited([programs.rtgrant, "-f", "5"], NOBODY, directory, environment) == without
+    assert "SCHED_FIFO 5" in daemon.log()
+
+
 def test_the_process_stays_the_same(programs):
     """In place: the pid that was started is the one that runs COMMAND."""
     process, output, _ = run([programs.rtgrant, "-f", "50", "sh", "-c", "echo $$; cat /proc/self/stat"], ROOT)
@@ -514,6 +522,7 @@ def test_nice(programs):
             (["-b", "--nice", "6", "-p", pid], 0, (BATCH, 0, 6, False)),
             (["--nice", "-5", "-p", pid], 4, (BATCH, 0, 6, False)),
             (["-o", "--nice", "5", "-p", pid], 4, (BATCH, 0, 6, False)),  # all or nothing
+            (["-f", "--nice", "9", "-p", "50", pid], 4, (BATCH, 0, 6, False)),
             (["--nice", "20", "-p", pid], 1, (BATCH, 0, 6, False)),
         ):
             process, _, _ = run([programs.rtgrant, *arguments], NOBODY)

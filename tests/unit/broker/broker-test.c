@@ -252,12 +252,11 @@ static struct kernel kernel_6_1(void) {
         return (struct kernel) {};
 }
 
-const struct test_kernel test_kernels[] = {
-        { "here", kernel_here },
-        { "6.9", kernel_6_9 },
-        { "6.1", kernel_6_1 },
+const struct test_kernel test_kernels[TEST_KERNELS] = {
+        { "this kernel", kernel_here },
+        { "Linux 6.9", kernel_6_9 },
+        { "Linux 6.1", kernel_6_1 },
 };
-const size_t n_test_kernels = ELEMENTS(test_kernels);
 
 void assert_sched_is(pid_t tid, int policy, int priority, int nice, bool reset_on_fork) {
         struct sched_values now;

@@ -86,8 +86,8 @@ struct test_kernel {
         struct kernel (*get)(void);
 };
 
-extern const struct test_kernel test_kernels[];
-extern const size_t n_test_kernels;
+#define TEST_KERNELS 3
+extern const struct test_kernel test_kernels[TEST_KERNELS];
 
 void assert_sched_is(pid_t tid, int policy, int priority, int nice, bool reset_on_fork);
 

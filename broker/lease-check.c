@@ -115,6 +115,9 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
         struct broker *broker = userdata;
         pid_t last_pid = 0;
 
+        /* work like any other; and after a flood it may be the first there is */
+        self_charge(&broker->self, broker_now_us(broker));
+
         for (unsigned n = 0; n < CHECK_CHUNK; n++) {
                 struct lease *lease = lease_find_after(&broker->leases, broker->check_seq);
                 pid_t pid;

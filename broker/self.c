@@ -105,6 +105,9 @@ static void begin_window(struct self *self, uint64_t now_us) {
 }
 
 void self_charge(struct self *self, uint64_t now_us) {
+        /* Down there it has to come up again in time, however few messages there are by then. */
+        if (self->over_budget && now_us - self->window_us >= WINDOW_US)
+                begin_window(self, now_us);
         if (!self->wanted || ++self->n_charges < CHARGE_EVERY)
                 return;
         self->n_charges = 0;

@@ -24,7 +24,8 @@ static enum reason numbers_from_pidfd(const struct peer *peer, int pidfd, pid_t 
         if (r < 0)
                 return r == -ESRCH ? REASON_NO_SUCH_THREAD : r == -EREMOTE ? REASON_NAMESPACE : REASON_INVALID;
 
-        if (tid == 0) {
+        /* the pidfd of a thread says all; of a process, the number says which of its threads */
+        if (tid == 0 || tid == number) {
                 *ret = (struct numbers) { .tid = number };
                 return REASON_NONE;
         }

@@ -181,7 +181,8 @@ void test_child_start(struct test_child *child, const struct test_ids *ids, unsi
         int pair[2];
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-        child->pid = (pid_t) syscall(SYS_clone, clone_flags | SIGCHLD, NULL, NULL, NULL, NULL);
+        /* without the C library's fork only where it must be: other threads may hold its locks */
+        child->pid = clone_flags == 0 ? fork() : (pid_t) syscall(SYS_clone, clone_flags | SIGCHLD, NULL, NULL, NULL, NULL);
         if (child->pid < 0 && clone_flags != 0)
                 test_skip("no namespaces can be made here");
         assert_true(child->pid >= 0);
@@ -217,12 +218,8 @@ void test_child_end_thread(struct test_child *child, unsigned thread) {
         assert_true(child_order(child, &(struct message) { .order = ORDER_END_THREAD, .thread = thread }));
 }
 
-void test_child_recycle_thread(struct test_child *child, unsigned thread) {
-        if (child_order(child, &(struct message) { .order = ORDER_RECYCLE_THREAD, .thread = thread }))
-                return;
-
-        test_child_end(child);
-        test_skip("the number of a thread could not be had again");
+bool test_child_recycle_thread(struct test_child *child, unsigned thread) {
+        return child_order(child, &(struct message) { .order = ORDER_RECYCLE_THREAD, .thread = thread });
 }
 
 void test_child_rename(struct test_child *child, const char *name) {

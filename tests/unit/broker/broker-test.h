@@ -34,7 +34,7 @@ void test_need_root(void);
 #define CHECK(condition)                                                                          \
         do {                                                                                      \
                 if (!(condition)) {                                                               \
-                        (void) fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
+                        (void) dprintf(STDOUT_FILENO, "# %s:%d: %s\n", __FILE__, __LINE__, #condition); \
                         _exit(1);                                                                 \
                 }                                                                                 \
         } while (false)
@@ -74,8 +74,8 @@ void test_child_end(struct test_child *child);
 
 void test_child_end_thread(struct test_child *child, unsigned thread);
 
-/* Ends a thread and makes another one of the same number. Skips where that cannot be. */
-void test_child_recycle_thread(struct test_child *child, unsigned thread);
+/* Ends a thread and makes another one of the same number. False where that cannot be. */
+bool test_child_recycle_thread(struct test_child *child, unsigned thread);
 
 /* Gives the main thread this name. */
 void test_child_rename(struct test_child *child, const char *name);

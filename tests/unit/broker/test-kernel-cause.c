@@ -152,7 +152,7 @@ static void try_cause(const void *userdata) {
                 try->c->prepare(try->target);
         reason = kernel_cause_find(try->target, try->c->error, text, sizeof(text));
         if (reason != try->c->reason || !strstr(text, try->c->words))
-                (void) fprintf(stderr, "%u: %s\n", reason, text);
+                (void) dprintf(STDOUT_FILENO, "# %u: %s\n", reason, text);
         CHECK(reason == try->c->reason);
         CHECK(strstr(text, try->c->words));
 }

@@ -9,18 +9,20 @@ import re
 import subprocess
 import sys
 
+DECLARED = re.compile(r'^ +\{ "([a-z-]+)", (?:no|required)_argument', re.M)
+EXAMPLE = re.compile(r"^  rtgrant(?:ctl)? ", re.M)
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
 
 
 def main():
     program, source, manual, *completions = sys.argv[1:]
-    text = subprocess.run([program, "--help"], stdout=subprocess.PIPE, check=True, text=True, encoding="utf-8").stdout
+    text = subprocess.run([program, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
     with open(source, encoding="utf-8") as file:
-        options = {f"--{name}" for name in re.findall(r'^ +\{ "([a-z-]+)", (?:no|required)_argument', file.read(), re.M)}
+        options = {f"--{name}" for name in DECLARED.findall(file.read())}
     assert len(options) > 5, "the source is not understood"
 
     assert all(len(line) <= 90 for line in text.splitlines()), "a line of the help is too long"
-    assert len(re.findall(r"^  rtgrant(?:ctl)? ", text.split("Examples:")[1], re.M)) >= 5, "too few examples"
+    assert len(EXAMPLE.findall(text.split("Examples:")[1])) >= 5, "too few examples"
     for path in [None, manual, *completions]:
         words = text
         if path:

@@ -5,12 +5,15 @@
 import re
 import sys
 
+DECLARED = re.compile(r'X\(\w+, (\d+), "([a-z-]+)"\)')
+CELL = r":  .+\n(?:   .+\n)*"
+ROW = re.compile(r"^\|  \*([a-z-]+)\* \((\d+)\)\n" + CELL + CELL, re.M)
+
 
 def main():
     header, manual = (open(path, encoding="utf-8").read() for path in sys.argv[1:3])
-    wanted = [(word, number) for number, word in re.findall(r'X\(\w+, (\d+), "([a-z-]+)"\)', header)]
-    rows = re.findall(r"^\|  \*([a-z-]+)\* \((\d+)\)\n(:  .+\n(?:   .+\n)*)(:  .+\n(?:   .+\n)*)", manual, re.M)
-    found = [row[:2] for row in rows]
+    wanted = [(word, number) for number, word in DECLARED.findall(header)]
+    found = [(word, number) for word, number in ROW.findall(manual)]
 
     assert len(wanted) > 30, "policy/reason.h is not understood"
     for word, number in wanted:

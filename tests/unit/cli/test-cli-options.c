@@ -24,7 +24,9 @@ struct options_case {
         const char *command;            /* its first word; NULL if there is none */
 };
 
-#define FIFO(p) .scheduling = { .policy = SCHED_FIFO, .priority = (p) }, .sched_wanted = true, .policy_given = true
+#define FIFO(p)                                                                        \
+        .scheduling = { .policy = SCHED_FIFO, .priority = (p) }, .sched_wanted = true, \
+        .policy_given = true
 #define RR(p)   .scheduling = { .policy = SCHED_RR, .priority = (p) }, .sched_wanted = true
 #define OTHER   .scheduling = { .policy = SCHED_OTHER }, .sched_wanted = true, .policy_given = true
 #define SHOW    .action = ACTION_SHOW, .pid_given = true
@@ -36,18 +38,39 @@ static const struct options_case cases[] = {
         { "policy, priority, command", { "-f", "50", "jackd" }, 0, { RUN, FIFO(50) }, "jackd" },
         { "default policy", { "50", "jackd" }, 0, { RUN, RR(50) }, "jackd" },
         { "option after the priority", { "50", "-f", "jackd" }, 0, { RUN, FIFO(50) }, "jackd" },
-        { "options of the command", { "50", "jackd", "-R", "-p", "5" }, 0, { RUN, RR(50) }, "jackd" },
-        { "two dashes before the priority", { "-f", "--", "50", "jackd" }, 0, { RUN, FIFO(50) }, "jackd" },
-        { "two dashes before the command", { "-f", "50", "--", "-odd" }, 0, { RUN, FIFO(50) }, "-odd" },
+        { "options of the command",
+          { "50", "jackd", "-R", "-p", "5" },
+          0,
+          { RUN, RR(50) },
+          "jackd" },
+        { "two dashes before the priority",
+          { "-f", "--", "50", "jackd" },
+          0,
+          { RUN, FIFO(50) },
+          "jackd" },
+        { "two dashes before the command",
+          { "-f", "50", "--", "-odd" },
+          0,
+          { RUN, FIFO(50) },
+          "-odd" },
         { "a command with a dash", { "-f", "--", "50", "-odd" }, 0, { RUN, FIFO(50) }, "-odd" },
         { "a command of digits", { "-f", "50", "7" }, 0, { RUN, FIFO(50) }, "7" },
         { "no priority needed", { "-o", "jackd" }, 0, { RUN, OTHER }, "jackd" },
         { "none needed, but given", { "-o", "0", "jackd" }, 0, { RUN, OTHER }, "jackd" },
-        { "nice alone", { "--nice", "-5", "jackd" }, 0,
-          { RUN, .scheduling.policy = SCHED_RR, .nice_wanted = true, .nice = -5 }, "jackd" },
-        { "nice and a priority", { "--nice", "-5", "20", "jackd" }, 0, { RUN, RR(20), .nice_wanted = true, .nice = -5 },
+        { "nice alone",
+          { "--nice", "-5", "jackd" },
+          0,
+          { RUN, .scheduling.policy = SCHED_RR, .nice_wanted = true, .nice = -5 },
           "jackd" },
-        { "nice and a policy", { "--nice=-5", "-o", "jackd" }, 0, { RUN, OTHER, .nice_wanted = true, .nice = -5 },
+        { "nice and a priority",
+          { "--nice", "-5", "20", "jackd" },
+          0,
+          { RUN, RR(20), .nice_wanted = true, .nice = -5 },
+          "jackd" },
+        { "nice and a policy",
+          { "--nice=-5", "-o", "jackd" },
+          0,
+          { RUN, OTHER, .nice_wanted = true, .nice = -5 },
           "jackd" },
         { "nothing", { NULL }, STATUS_FAILED, { 0 }, NULL },
         { "no command", { "-f", "50" }, STATUS_FAILED, { 0 }, NULL },
@@ -60,23 +83,45 @@ static const struct options_case cases[] = {
         { "nice that is none", { "--nice", "x", "jackd" }, STATUS_FAILED, { 0 }, NULL },
         { "all threads of a command", { "-a", "50", "jackd" }, STATUS_FAILED, { 0 }, NULL },
         { "unknown option", { "-Z", "50", "jackd" }, STATUS_FAILED, { 0 }, NULL },
-        { "role too long", { "--role", "abcdefghijklmnopqrstuvwxyz-123456", "5", "jackd" }, STATUS_FAILED, { 0 }, NULL },
+        { "role too long",
+          { "--role", "abcdefghijklmnopqrstuvwxyz-123456", "5", "jackd" },
+          STATUS_FAILED,
+          { 0 },
+          NULL },
         { "role without a name", { "--role", "", "5", "jackd" }, STATUS_FAILED, { 0 }, NULL },
         { "lifetime of 0", { "--lifetime", "0", "5", "jackd" }, STATUS_FAILED, { 0 }, NULL },
 
         /* a process */
         { "show", { "-p", "12" }, 0, { SHOW, .pid = 12 }, NULL },
-        { "show, option last", { "-p", "12", "-v" }, 0, { SHOW, .pid = 12, .verbose = true }, NULL },
+        { "show, option last",
+          { "-p", "12", "-v" },
+          0,
+          { SHOW, .pid = 12, .verbose = true },
+          NULL },
         { "show, pid first", { "12", "-p" }, 0, { SHOW, .pid = 12 }, NULL },
         { "show oneself", { "-p", "0" }, 0, { SHOW }, NULL },
         { "change", { "-f", "-p", "50", "12" }, 0, { CHANGE, FIFO(50), .pid = 12 }, NULL },
-        { "change, policy last", { "-p", "50", "12", "-f" }, 0, { CHANGE, FIFO(50), .pid = 12 }, NULL },
-        { "change, all mixed", { "50", "-p", "-a", "12", "-f" }, 0,
-          { CHANGE, FIFO(50), .pid = 12, .all_threads = true }, NULL },
+        { "change, policy last",
+          { "-p", "50", "12", "-f" },
+          0,
+          { CHANGE, FIFO(50), .pid = 12 },
+          NULL },
+        { "change, all mixed",
+          { "50", "-p", "-a", "12", "-f" },
+          0,
+          { CHANGE, FIFO(50), .pid = 12, .all_threads = true },
+          NULL },
         { "change, by default", { "-p", "50", "12" }, 0, { CHANGE, RR(50), .pid = 12 }, NULL },
-        { "change, no priority needed", { "-o", "-p", "12" }, 0, { CHANGE, OTHER, .pid = 12 }, NULL },
-        { "change nice", { "--nice", "3", "-p", "12" }, 0,
-          { CHANGE, .scheduling.policy = SCHED_RR, .pid = 12, .nice_wanted = true, .nice = 3 }, NULL },
+        { "change, no priority needed",
+          { "-o", "-p", "12" },
+          0,
+          { CHANGE, OTHER, .pid = 12 },
+          NULL },
+        { "change nice",
+          { "--nice", "3", "-p", "12" },
+          0,
+          { CHANGE, .scheduling.policy = SCHED_RR, .pid = 12, .nice_wanted = true, .nice = 3 },
+          NULL },
         { "inode", { "-p", "12:4711" }, 0, { SHOW, .pid = 12, .inode = 4711 }, NULL },
         { "highest pid", { "-p", "2147483647" }, 0, { SHOW, .pid = INT32_MAX }, NULL },
         { "no pid", { "-p" }, STATUS_FAILED, { 0 }, NULL },
@@ -154,8 +199,8 @@ static void test_options(void **state) {
 
 static void test_what_is_for_the_broker(void **state) {
         static const struct options_case c = {
-                .words = { "--role", "audio-server", "--reason=a synth", "--clamp", "--dry-run", "--lifetime", "60",
-                           "--socket", "/s", "--json", "jackd" },
+                .words = { "--role", "audio-server", "--reason=a synth", "--clamp", "--dry-run",
+                           "--lifetime", "60", "--socket", "/s", "--json", "jackd" },
         };
         struct options o;
 
@@ -181,7 +226,10 @@ static void test_deadline_as_chrt_fills_it_in(void **state) {
         } rows[] = {
                 { { .words = { "-d", "-P", "1000", "x" } }, 1000, 1000, 1000 },
                 { { .words = { "-d", "-P", "1000", "-T", "10", "x" } }, 10, 1000, 1000 },
-                { { .words = { "-d", "-P", "1000", "-T", "10", "-D", "500", "x" } }, 10, 500, 1000 },
+                { { .words = { "-d", "-P", "1000", "-T", "10", "-D", "500", "x" } },
+                  10,
+                  500,
+                  1000 },
                 { { .words = { "-d", "-D", "500", "0", "x" } }, 500, 500, 0 },
         };
 
@@ -206,7 +254,8 @@ int main(void) {
                         .initial_state = (void *) &cases[i],
                 };
         tests[ELEMENTS(cases)] = (struct CMUnitTest) cmocka_unit_test(test_what_is_for_the_broker);
-        tests[ELEMENTS(cases) + 1] = (struct CMUnitTest) cmocka_unit_test(test_deadline_as_chrt_fills_it_in);
+        tests[ELEMENTS(cases) + 1] =
+                (struct CMUnitTest) cmocka_unit_test(test_deadline_as_chrt_fills_it_in);
 
         return cmocka_run_group_tests_name("cli-options", tests, be_quiet, NULL);
 }

@@ -142,7 +142,8 @@ static void test_number(void **state) {
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 int64_t number = 12345;
 
-                assert_int_equal(text_parse_number(cases[i].string, -20, 99, &number), cases[i].result);
+                assert_int_equal(text_parse_number(cases[i].string, -20, 99, &number),
+                                 cases[i].result);
                 assert_int_equal(number, cases[i].result < 0 ? 12345 : cases[i].number);
                 assert_int_equal(text_is_number(cases[i].string), cases[i].result != -EINVAL);
         }
@@ -184,7 +185,11 @@ static void test_values(void **state) {
                 { { .has_policy = true, .policy = SCHED_RR, .priority = 20 }, "SCHED_RR 20" },
                 { { .has_policy = true, .policy = SCHED_OTHER }, "SCHED_OTHER" },
                 { { .has_nice = true, .nice = -5 }, "nice -5" },
-                { { .has_policy = true, .policy = SCHED_FIFO, .priority = 99, .has_nice = true, .nice = -20 },
+                { { .has_policy = true,
+                    .policy = SCHED_FIFO,
+                    .priority = 99,
+                    .has_nice = true,
+                    .nice = -20 },
                   "SCHED_FIFO 99, nice -20" },
                 { { .has_policy = true, .policy = 4711 }, "another policy" },
                 { { 0 }, "" },

@@ -41,7 +41,9 @@ static void *wait_for_the_end(void *userdata) {
 
 static void crowd_make_one(struct crowd *crowd) {
         assert_true(crowd->n_threads < THREADS_MAX);
-        assert_int_equal(pthread_create(&crowd->threads[crowd->n_threads], NULL, wait_for_the_end, crowd), 0);
+        assert_int_equal(
+                pthread_create(&crowd->threads[crowd->n_threads], NULL, wait_for_the_end, crowd),
+                0);
         crowd->n_threads++;
 }
 
@@ -168,9 +170,11 @@ static void *become(void *userdata) {
         intptr_t good;
 
         (void) prctl(PR_SET_NAME, name);
-        good = thread_init(gettid(), &thread) == 0 && thread.tid == gettid() && thread.pid == getpid();
+        good = thread_init(gettid(), &thread) == 0 && thread.tid == gettid() &&
+               thread.pid == getpid();
         thread_label(&thread, label, sizeof(label));
-        (void) snprintf(expected, sizeof(expected), "a\\x0a) R 1\\x1b[2J (thread %d)", (int) gettid());
+        (void) snprintf(expected, sizeof(expected), "a\\x0a) R 1\\x1b[2J (thread %d)",
+                        (int) gettid());
         good = good && strcmp(label, expected) == 0;
         thread_done(&thread);
         return (void *) good;

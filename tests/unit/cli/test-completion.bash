@@ -1,18 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# What the bash completion offers. Beside it there are stand-ins for the programs it asks. TAP.
+# shellcheck disable=SC2317 # the stand-ins are called by what is tested
+#
+# What the bash completion offers; the programs that it asks have stand-ins here. TAP.
 
 set -u
 shopt -u extglob
 
+# shellcheck disable=SC1090
 source "$1"
 
 rtgrantctl() {
         case "$*" in
-        "policy --json") printf '[\n  {\n    "section": "Broker",\n    "key": "X"\n  },\n' &&
-                printf '  {\n    "section": "Role %s",\n    "key": "X"\n  },\n' audio-server audio-client audio-client ;;
-        "list --json") printf '    "id": "%s",\n' 0123456789abcdef0123456789abcdef fedcba9876543210fedcba9876543210 ;;
+        "policy --json")
+                printf '  {\n    "section": "%s",\n    "key": "X"\n  },\n' \
+                        Broker 'Role audio-server' 'Role audio-client' 'Role audio-client'
+                ;;
+        "list --json")
+                printf '    "id": "%s",\n' \
+                        0123456789abcdef0123456789abcdef fedcba9876543210fedcba9876543210
+                ;;
         *) return 4 ;;
         esac
 }
@@ -24,7 +32,7 @@ ps() {
 n=0
 failed=0
 
-# offers FUNCTION "WORDS…" EXPECTED… — the last word is the one at the cursor; "!WORD" is not expected.
+# offers FUNCTION "WORDS…" EXPECTED… — the last word is at the cursor; "!WORD" is not expected.
 offers() {
         local function=$1 line=$2 expected missing=''
         shift 2

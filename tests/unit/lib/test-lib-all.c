@@ -252,6 +252,7 @@ struct rate {
         unsigned burst;
         uint32_t retry_after_ms;
         unsigned n_refused;
+        bool for_ever;          /* waiting does not help */
 };
 
 static void script_rate(struct fake_broker *broker) {
@@ -266,7 +267,7 @@ static void script_rate(struct fake_broker *broker) {
                         };
 
                         rate->n_refused++;
-                        waited = true;
+                        waited = !rate->for_ever;
                         fake_reply(broker, &reply, sizeof(reply));
                         continue;
                 }
@@ -292,6 +293,17 @@ static void test_rate_that_takes_too_long(void **state) {
         test_need_root();
         visit(UID_NOBODY, script_rate, &rate,
               (struct visit) { .expected = 3, .n_expected = 4, .n_failed = 1 });
+}
+
+/* Each time a little longer: the waits add up. */
+static void test_rate_that_never_ends(void **state) {
+        struct rate rate = { .retry_after_ms = 900, .for_ever = true };
+
+        visit(0, script_rate, &rate,
+              (struct visit) { .expected = -EPERM, .n_expected = 4, .n_failed = 4,
+                               .took_ms_min = 4500, .took_ms_max = 5400 });
+        /* Five waits, and one more try for each of the four threads. */
+        assert_int_equal(rate.n_refused, 5 + 4);
 }
 
 /* The whole of another process, which is a child. */
@@ -354,6 +366,7 @@ int main(void) {
                 cmocka_unit_test(test_broker_goes_in_the_middle),
                 cmocka_unit_test(test_rate_is_waited_out),
                 cmocka_unit_test(test_rate_that_takes_too_long),
+                cmocka_unit_test(test_rate_that_never_ends),
                 cmocka_unit_test(test_another_process),
                 cmocka_unit_test(test_arguments),
         };

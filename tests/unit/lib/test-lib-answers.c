@@ -268,7 +268,7 @@ static void test_a_grant_that_is_none(void **state) {
 
 struct lie {
         const char *what;
-        unsigned flags;         /* of the request */
+        unsigned flags;         /* of the request, which is for FIFO 5 and nice 0 */
         struct wire_answer answer;
         int expected;
 };
@@ -289,12 +289,18 @@ static void test_answers_to_another_question(void **state) {
                   { .policy = SCHED_FIFO, .priority = 4, .flags = WIRE_ANSWER_CLAMPED }, -EPROTO },
                 { "clamped", RTGRANT_CLAMP,
                   { .policy = SCHED_FIFO, .priority = 4, .flags = WIRE_ANSWER_CLAMPED }, 0 },
+                { "another nice", 0, { .policy = SCHED_FIFO, .priority = 5, .nice = 1 }, -EPROTO },
                 { "exact", 0, { .policy = SCHED_FIFO, .priority = 5 }, 0 },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 /* Of another process, so that only the words count. */
-                struct rtgrant_request request = { FIFO_5, .flags = cases[i].flags, .pid = 1 };
+                struct rtgrant_request request = {
+                        FIFO_5,
+                        .wants_nice = true,
+                        .flags = cases[i].flags,
+                        .pid = 1,
+                };
                 struct lie lie = cases[i];
                 struct session f;
 

@@ -345,6 +345,49 @@ static void test_filters(void **state) {
         fake_stop(&broker);
 }
 
+/* Half of what is wanted is done, the other half refused, by the broker too: nothing stays. */
+struct half {
+        const char *path;
+        int filtered;           /* system call that is refused */
+        struct rtgrant_request request;
+};
+
+static void run_half(void *userdata) {
+        const struct half *half = userdata;
+        struct test_sched before;
+        scmp_filter_ctx context;
+
+        CHECK(setenv("RTGRANT_SOCKET", half->path, true) == 0);
+        CHECK(test_nice_set(0, 5) == 0);
+        before = test_sched_get(0);
+        context = seccomp_init(SCMP_ACT_ALLOW);
+        CHECK(seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), half->filtered, 0) == 0);
+        CHECK(seccomp_load(context) == 0);
+        seccomp_release(context);
+
+        CHECK(rtgrant_acquire(NULL, &half->request, NULL) == -EPERM);
+        CHECK(sched_equal(test_sched_get(0), before));
+}
+
+static void test_no_halves(void **state) {
+        struct fake_broker broker;
+        struct half halves[] = {
+                { broker.path, SCMP_SYS(sched_setattr),
+                  { DIRECT, FIFO(7), .wants_nice = true, .nice = -5 } },
+                { broker.path, SCMP_SYS(setpriority),
+                  { DIRECT, FIFO(7), .wants_nice = true, .nice = 15 } },
+                { broker.path, SCMP_SYS(setpriority),
+                  { DIRECT, FIFO(7), .wants_nice = true, .nice = -5 } },
+        };
+
+        test_need_root();
+        fake_start(&broker, script_refuse, NULL);
+        for (size_t i = 0; i < N_ELEMENTS(halves); i++)
+                test_in_child(0, run_half, &halves[i]);
+        assert_int_equal(broker.n_requests, 1);
+        fake_stop(&broker);
+}
+
 #define N_ROOT N_ELEMENTS(root_cases)
 #define N_NOBODY N_ELEMENTS(nobody_cases)
 
@@ -356,6 +399,7 @@ int main(void) {
                 cmocka_unit_test(test_promote_self),
                 cmocka_unit_test(test_only_the_own_process_and_only_for_good),
                 cmocka_unit_test(test_filters),
+                cmocka_unit_test(test_no_halves),
         };
         struct CMUnitTest tests[N_ROOT + N_NOBODY + N_ELEMENTS(others)];
         size_t n = 0;

@@ -72,6 +72,8 @@ struct watcher {
         unsigned n;
         unsigned count_seen;    /* answer->count when the second event was told */
         bool calls_again;
+        unsigned depth;         /* callbacks that run at the moment */
+        bool nested;            /* there were more than one */
         int nested_result;
         bool right;
 };
@@ -86,8 +88,10 @@ static void on_event(enum rtgrant_event_kind kind, int reason, const struct rtgr
         watcher->right = reason == RTGRANT_REASON_EXPIRED && lease->id.bytes[0] == 0xcc &&
                          lease->tid == 55 && strcmp(lease->comm, "jackd") == 0 &&
                          strlen(text) == 255 && n_lost == 3;
+        watcher->nested = watcher->nested || watcher->depth++ > 0;
         if (watcher->calls_again)
                 watcher->nested_result = rtgrant_release(watcher->handle, &lease_id, NULL);
+        watcher->depth--;
 }
 
 static void test_events_during_and_between_calls(void **state) {
@@ -130,6 +134,7 @@ static void test_callback_calls_again(void **state) {
         assert_int_equal(watcher.kinds[2], RTGRANT_EVENT_LOWERED);
         assert_int_equal(watcher.kinds[3], RTGRANT_EVENT_REVOKED);
         assert_int_equal(watcher.nested_result, 0);
+        assert_false(watcher.nested);
         session_stop(&f);
 }
 
@@ -185,11 +190,11 @@ static void script_flood(struct fake_broker *broker) {
 
         (void) fake_receive(broker);
         fake_reply(broker, &reply, sizeof(reply));
-        (void) fake_receive(broker);
-        for (int i = 0; i < FLOOD; i++)
-                send_event(broker, RTGRANT_EVENT_CHANGED);
-        fake_reply(broker, &reply, sizeof(reply));
-        (void) fake_receive(broker);
+        while (fake_receive(broker) > 0) {
+                for (int i = 0; i < FLOOD; i++)
+                        send_event(broker, RTGRANT_EVENT_CHANGED);
+                fake_reply(broker, &reply, sizeof(reply));
+        }
 }
 
 struct flood {
@@ -208,12 +213,18 @@ static void on_flood(enum rtgrant_event_kind kind, int reason, const struct rtgr
 static void test_flood_of_events(void **state) {
         struct flood flood = {};
         struct session f;
+        unsigned n_told;
 
         session_start(&f, script_flood, NULL, 5000);
         assert_int_equal(rtgrant_watch(f.handle, false, on_flood, &flood), 0);
         assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), 0);
         assert_in_range(flood.n_told, 1, FLOOD - 1);
         assert_int_equal(flood.n_told + flood.n_lost, FLOOD + 3);
+
+        /* The next time there is as much room again. */
+        n_told = flood.n_told;
+        assert_int_equal(rtgrant_release(f.handle, &lease_id, NULL), 0);
+        assert_int_equal(flood.n_told, 2 * n_told);
         session_stop(&f);
 }
 
@@ -438,6 +449,42 @@ static void test_what_cannot_be_sent_yet(void **state) {
         (void) pthread_barrier_destroy(&barrier);
 }
 
+/* Takes in seventeen requests before it says anything. */
+static void script_take_seventeen(struct fake_broker *broker) {
+        struct wire_header requests[IN_FLIGHT_MAX + 1];
+        pid_t *client_tid = broker->userdata;
+
+        test_await_sleep(*client_tid);
+        for (unsigned i = 0; i < N_ELEMENTS(requests); i++) {
+                (void) fake_receive(broker);
+                requests[i] = broker->request.header;
+        }
+        for (unsigned i = 0; i < N_ELEMENTS(requests); i++)
+                fake_reply_to(broker, &requests[i], &(struct wire_answer) { .count = i },
+                              sizeof(struct wire_answer));
+        (void) fake_receive(broker);
+}
+
+/* A call that waits behind others for room in the socket. */
+static void test_call_that_cannot_be_sent_yet(void **state) {
+        struct rtgrant_answer answer = { .size = sizeof(answer) };
+        struct asked asked[IN_FLIGHT_MAX] = {};
+        pid_t own_tid = (pid_t) syscall(SYS_gettid);
+        struct session f;
+        int size = 1;
+
+        session_start(&f, script_take_seventeen, &own_tid, 5000);
+        assert_int_equal(setsockopt(rtgrant_get_fd(f.handle), SOL_SOCKET, SO_SNDBUF, &size,
+                                    sizeof(size)), 0);
+        for (unsigned i = 0; i < IN_FLIGHT_MAX; i++)
+                assert_int_equal(ask(&f, &asked[i]), 0);
+        assert_int_equal(rtgrant_release(f.handle, &lease_id, &answer), 0);
+        assert_int_equal(answer.count, IN_FLIGHT_MAX);
+        for (unsigned i = 0; i < IN_FLIGHT_MAX; i++)
+                assert_int_equal(asked[i].n_done, 1);
+        session_stop(&f);
+}
+
 /* A child closes what it inherited without calling anybody back. */
 static void close_in_child(void *userdata) {
         CHECK(rtgrant_close(userdata) == NULL);
@@ -471,6 +518,7 @@ int main(void) {
                 cmocka_unit_test(test_send_acquire),
                 cmocka_unit_test(test_send_acquire_is_verified),
                 cmocka_unit_test(test_what_cannot_be_sent_yet),
+                cmocka_unit_test(test_call_that_cannot_be_sent_yet),
                 cmocka_unit_test(test_child_of_fork_calls_nobody_back),
         };
 

@@ -3,6 +3,7 @@
 /* rtgrant_open(): who is there, who is not, and how long it takes to find out. */
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -124,7 +125,27 @@ static size_t fill_backlog(const struct fake_broker *broker, int fds[], size_t n
         return n;
 }
 
-static void test_full_backlog_ends_at_the_time_out(void **state) {
+static void on_alarm(int number) {
+}
+
+/* A signal every millisecond, without SA_RESTART: each sleep is cut short. */
+static void signals_begin(struct sigaction *ret_old) {
+        struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+        struct sigaction action = { .sa_handler = on_alarm };
+
+        assert_int_equal(sigaction(SIGALRM, &action, ret_old), 0);
+        assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+}
+
+static void signals_end(const struct sigaction *old) {
+        struct itimerval never = {};
+
+        (void) setitimer(ITIMER_REAL, &never, NULL);
+        (void) sigaction(SIGALRM, old, NULL);
+}
+
+static void assert_full_backlog_ends(bool with_signals) {
+        struct sigaction old;
         struct fake_broker broker;
         uint64_t begin_ms;
         int fds[16];
@@ -133,13 +154,25 @@ static void test_full_backlog_ends_at_the_time_out(void **state) {
         fake_listen(&broker, SOCK_SEQPACKET, 1);
         n = fill_backlog(&broker, fds, N_ELEMENTS(fds));
 
+        if (with_signals)
+                signals_begin(&old);
         begin_ms = test_now_ms();
         assert_open_fails(broker.path, 200, -ETIMEDOUT);
         assert_in_range(test_now_ms() - begin_ms, 199, 600);
+        if (with_signals)
+                signals_end(&old);
 
         while (n > 0)
                 (void) close(fds[--n]);
         fake_stop(&broker);
+}
+
+static void test_full_backlog_ends_at_the_time_out(void **state) {
+        assert_full_backlog_ends(false);
+}
+
+static void test_full_backlog_among_signals(void **state) {
+        assert_full_backlog_ends(true);
 }
 
 struct opener {
@@ -204,21 +237,14 @@ static void test_silent_broker(void **state) {
         fake_stop(&broker);
 }
 
-static void on_alarm(int number) {
-}
-
-/* A signal every millisecond, without SA_RESTART: each sleep is cut short. */
 static void test_silent_broker_among_signals(void **state) {
-        struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = {};
-        struct sigaction action = { .sa_handler = on_alarm }, old;
         struct fake_broker broker;
+        struct sigaction old;
 
         fake_listen(&broker, SOCK_SEQPACKET, 8);
-        (void) sigaction(SIGALRM, &action, &old);
-        (void) setitimer(ITIMER_REAL, &often, NULL);
+        signals_begin(&old);
         assert_times_out(broker.path);
-        (void) setitimer(ITIMER_REAL, &never, NULL);
-        (void) sigaction(SIGALRM, &old, NULL);
+        signals_end(&old);
         fake_stop(&broker);
 }
 
@@ -304,9 +330,11 @@ static void test_broker_that_closes_after_hello(void **state) {
         struct rtgrant_id id = {};
         struct rtgrant *handle;
 
+        /* SIGPIPE would end this test. */
+        (void) signal(SIGPIPE, SIG_DFL);
         fake_start(&broker, script_nothing, NULL);
         assert_int_equal(rtgrant_open(&handle, broker.path, 0), 0);
-        /* SIGPIPE would end this test. */
+        assert_int_equal(poll(&(struct pollfd) { .fd = rtgrant_get_fd(handle) }, 1, 5000), 1);
         for (int i = 0; i < 3; i++)
                 assert_int_equal(rtgrant_release(handle, &id, NULL), RTGRANT_ABSENT);
         assert_null(rtgrant_close(handle));
@@ -323,6 +351,7 @@ int main(void) {
                 cmocka_unit_test(test_arguments),
                 cmocka_unit_test(test_path_from_the_environment),
                 cmocka_unit_test(test_full_backlog_ends_at_the_time_out),
+                cmocka_unit_test(test_full_backlog_among_signals),
                 cmocka_unit_test(test_full_backlog_is_waited_for),
                 cmocka_unit_test(test_silent_broker),
                 cmocka_unit_test(test_silent_broker_among_signals),

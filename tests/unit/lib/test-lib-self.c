@@ -2,8 +2,10 @@
 
 /* The helpers: demotion of the own thread, by hand and by SIGXCPU, and the hand-over record. */
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +146,14 @@ static void test_without_demotion_the_limit_kills(void **state) {
         assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
+/* Where a filter makes its every call fail. */
 static void errno_survives(void *userdata) {
+        scmp_filter_ctx context = seccomp_init(SCMP_ACT_ALLOW);
+
+        CHECK(seccomp_rule_add(context, SCMP_ACT_ERRNO(EXDEV), SCMP_SYS(sched_getattr), 0) == 0);
+        CHECK(seccomp_load(context) == 0);
+        seccomp_release(context);
+        CHECK(rtgrant_demote_self() == -EXDEV);
         errno = 77;
         rtgrant_demote_self_from_signal();
         CHECK(errno == 77);
@@ -250,6 +259,25 @@ static void test_handover_record(void **state) {
         assert_int_equal(rtgrant_handover_init(NULL), -EINVAL);
 }
 
+static void *init_handover(void *userdata) {
+        (void) rtgrant_handover_init(userdata);
+        return NULL;
+}
+
+/* Another than the main thread, which started some clock ticks before it. */
+static void test_handover_of_another_thread(void **state) {
+        struct rtgrant_handover own, others = {};
+        pthread_t thread;
+
+        assert_int_equal(rtgrant_handover_init(&own), 0);
+        (void) poll(NULL, 0, 50);
+        assert_int_equal(pthread_create(&thread, NULL, init_handover, &others), 0);
+        (void) pthread_join(thread, NULL);
+        assert_int_equal(others.pid, own.pid);
+        assert_int_not_equal(others.tid, own.tid);
+        assert_true(others.start_time > own.start_time);
+}
+
 struct parent {
         struct fake_broker broker;
         struct rtgrant *handle;
@@ -321,6 +349,9 @@ static void test_records_that_do_not_fit(void **state) {
         /* Another process than the child, a thread of another, a later one of the same number. */
         assert_int_equal(handover_acquire(&parent, &child.handover, getpid()), -ESRCH);
         wrong = child.handover;
+        wrong.pid++;
+        assert_int_equal(handover_acquire(&parent, &wrong, child.pid), -ESRCH);
+        wrong = child.handover;
         wrong.tid = (uint64_t) getpid();
         assert_int_equal(handover_acquire(&parent, &wrong, child.pid), -ESRCH);
         wrong = child.handover;
@@ -374,6 +405,7 @@ int main(void) {
                 cmocka_unit_test(test_without_demotion_the_limit_kills),
                 cmocka_unit_test(test_errno_survives),
                 cmocka_unit_test(test_handover_record),
+                cmocka_unit_test(test_handover_of_another_thread),
                 cmocka_unit_test(test_G16_parent_asks),
                 cmocka_unit_test(test_parent_believes_the_record),
                 cmocka_unit_test(test_records_that_do_not_fit),

@@ -2,6 +2,7 @@
 
 /* A handle in several threads, and in a child that inherited it. */
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -100,7 +101,56 @@ static void test_four_threads_at_once(void **state) {
         session_stop(&f);
 }
 
+/* Keeps the first request to itself, and answers the second when it is told to. */
+static void script_second_only(struct fake_broker *broker) {
+        (void) fake_receive(broker);
+        (void) fake_receive(broker);
+        (void) pthread_barrier_wait(broker->userdata);
+        fake_reply(broker, &(struct wire_answer) { .count = 2 }, sizeof(struct wire_answer));
+        (void) fake_receive(broker);
+}
+
+struct waiter {
+        struct rtgrant *handle;
+        _Atomic pid_t tid;
+        int result;
+};
+
+static void *run_waiter(void *userdata) {
+        struct waiter *waiter = userdata;
+
+        waiter->tid = gettid();
+        waiter->result = rtgrant_release(waiter->handle, &lease_id, NULL);
+        return NULL;
+}
+
+/* The thread that reads for both gives up; the other has to read for itself from then on. */
+static void test_reader_times_out(void **state) {
+        struct waiter first = {}, second = {};
+        pthread_t first_thread, second_thread;
+        pthread_barrier_t barrier;
+        struct session f;
+
+        (void) pthread_barrier_init(&barrier, NULL, 2);
+        session_start(&f, script_second_only, &barrier, 600);
+        first.handle = second.handle = f.handle;
+        assert_int_equal(pthread_create(&first_thread, NULL, run_waiter, &first), 0);
+        /* So much later will the second one give up. */
+        (void) poll(NULL, 0, 300);
+        assert_int_equal(pthread_create(&second_thread, NULL, run_waiter, &second), 0);
+
+        (void) pthread_join(first_thread, NULL);
+        assert_int_equal(first.result, -ETIMEDOUT);
+        (void) pthread_barrier_wait(&barrier);
+        (void) pthread_join(second_thread, NULL);
+        assert_int_equal(second.result, 0);
+        session_stop(&f);
+        (void) pthread_barrier_destroy(&barrier);
+}
+
 /* ---- a loop in one thread and calls in another ---- */
+
+#define CALLS 2000
 
 struct loop {
         struct rtgrant *handle;
@@ -118,12 +168,31 @@ static void *run_calls(void *userdata) {
         struct rtgrant_answer answer = { .size = sizeof(answer) };
         struct loop *loop = userdata;
 
-        for (unsigned i = 0; i < 500; i++)
+        for (unsigned i = 0; i < CALLS; i++)
                 if (rtgrant_renew(loop->handle, &lease_id, i + 1, &answer) == 0 &&
                     answer.count == i + 1)
                         loop->n_calls_right++;
         loop->stop = true;
         return NULL;
+}
+
+/* What a call waits for is not taken away from under it: it would wait to its time-out. */
+static void test_loop_takes_nothing_from_calls(void **state) {
+        struct loop loop = {};
+        uint64_t begin_ms;
+        pthread_t thread;
+        struct session f;
+
+        session_start(&f, script_echo, NULL, 5000);
+        loop.handle = f.handle;
+        begin_ms = test_now_ms();
+        assert_int_equal(pthread_create(&thread, NULL, run_calls, &loop), 0);
+        while (!loop.stop)
+                assert_true(rtgrant_process(f.handle) >= 0);
+        (void) pthread_join(thread, NULL);
+        assert_in_range(test_now_ms() - begin_ms, 0, 4000);
+        assert_int_equal(loop.n_calls_right, CALLS);
+        session_stop(&f);
 }
 
 static void test_loop_beside_calls(void **state) {
@@ -146,7 +215,7 @@ static void test_loop_beside_calls(void **state) {
                 assert_true(rtgrant_process(f.handle) >= 0);
         }
         (void) pthread_join(thread, NULL);
-        assert_int_equal(loop.n_calls_right, 500);
+        assert_int_equal(loop.n_calls_right, CALLS);
         assert_int_equal(n_done, n_sent);
         assert_true(n_sent > 0);
         session_stop(&f);
@@ -156,6 +225,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_fork),
                 cmocka_unit_test(test_four_threads_at_once),
+                cmocka_unit_test(test_reader_times_out),
+                cmocka_unit_test(test_loop_takes_nothing_from_calls),
                 cmocka_unit_test(test_loop_beside_calls),
         };
 

@@ -284,6 +284,8 @@ static enum reason carry_out(struct acquisition *a, struct wire_answer *answer, 
                 return reason;
         }
 
+        if (!is_new)
+                answer->flags |= WIRE_ANSWER_UPDATED;
         lease_set_role(broker, lease, a->decision.role);
         finish_grant(a, lease, is_new);
         describe_outcome(lease, outcome, answer);
@@ -322,11 +324,6 @@ static void serve(struct acquisition *a, struct wire_answer *answer) {
         a->decision = decide(call, &now, a->lease, &a->request, &a->uses_token);
         answer->pid = (uint64_t) a->target.thread.pid;
         answer->tid = (uint64_t) a->target.thread.tid;
-        if (a->decision.clamped)
-                answer->flags |= WIRE_ANSWER_CLAMPED;
-        if (a->lease)
-                answer->flags |= WIRE_ANSWER_UPDATED;
-
         if (a->decision.verdict != VERDICT_GRANT) {
                 refusal = refusal_of(a, a->decision.reason);
                 refusal.decision = &a->decision;
@@ -334,6 +331,8 @@ static void serve(struct acquisition *a, struct wire_answer *answer) {
                 refuse(call, answer, &refusal);
                 return;
         }
+        if (a->decision.clamped)
+                answer->flags |= WIRE_ANSWER_CLAMPED;
         if (a->wire->flags & WIRE_ACQUIRE_DRY_RUN) {
                 describe_dry_run(&a->request, &a->decision, a->target.thread.tid, answer);
                 return;

@@ -165,7 +165,7 @@ unsigned broker_end_all(struct broker *broker, enum reason reason, const char *t
 
         if (n > 0)
                 log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "ended-all", .reason = reason_to_string(reason) },
-                          "%u leases ended and restored: %s", n, text);
+                          "%u lease%s ended and restored: %s", n, n == 1 ? "" : "s", text);
         return n;
 }
 
@@ -246,8 +246,10 @@ void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kin
 }
 
 void broker_notify(struct broker *broker, const char *state) {
-        (void) sd_notifyf(false, "%s\nSTATUS=%u leases of %u users; policy %u%s%s", state,
-                          lease_table_size(&broker->leases), user_table_n_holders(&broker->users),
+        unsigned n_leases = lease_table_size(&broker->leases), n_users = user_table_n_holders(&broker->users);
+
+        (void) sd_notifyf(false, "%s\nSTATUS=%u lease%s of %u user%s; policy %u%s%s", state,
+                          n_leases, n_leases == 1 ? "" : "s", n_users, n_users == 1 ? "" : "s",
                           broker->policy_generation,
                           broker->policy_error[0] != '\0' ? " (the last reload failed)" : "",
                           broker->self.broken != REASON_NONE ? "; no real-time grants" : "");

@@ -8,19 +8,26 @@ static int nice_capture(pid_t tid, const struct sched_values *now, union kind_va
 }
 
 static int write_values(pid_t tid, const struct sched_values *now, const struct nice_values *values) {
+        bool along = now->policy == SCHED_OTHER || now->policy == SCHED_BATCH;
         struct sched_values next = *now;
         int r;
 
-        /* sched_setattr(2) takes a nice only along with OTHER and BATCH */
-        if (now->policy != SCHED_OTHER && now->policy != SCHED_BATCH) {
-                r = sched_write_nice(tid, values->nice);
-                if (r < 0 || now->reset_on_fork == values->reset_on_fork)
-                        return r;
-        }
-
         next.nice = values->nice;
         next.reset_on_fork = values->reset_on_fork;
-        return sched_write(tid, &next);
+        if (along || now->reset_on_fork != values->reset_on_fork) {
+                r = sched_write(tid, &next);
+                if (r < 0)
+                        return r;
+        }
+        if (along)
+                return 0;
+
+        /* sched_setattr(2) takes a nice only along with OTHER and BATCH. All or nothing: a nice without
+         * its flag would be left behind where a filter forbids only one of the two calls. */
+        r = sched_write_nice(tid, values->nice);
+        if (r < 0)
+                (void) sched_write(tid, now);
+        return r;
 }
 
 /* Children must not inherit a better nice than they could have by themselves: hence the flag. */

@@ -2,11 +2,10 @@
 
 #include "client/librtgrant/handle.h"
 
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "client/cleanup.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
@@ -61,21 +60,30 @@ static int wake_init(pthread_cond_t *wake) {
         return -r;
 }
 
-int handle_new(int fd, int timeout_ms, struct rtgrant **ret) {
-        _cleanup_free_ struct rtgrant *handle = NULL;
+static int locks_init(struct rtgrant *handle) {
         int r;
-
-        handle = calloc(1, sizeof(*handle));
-        if (!handle)
-                return -ENOMEM;
 
         r = lock_init(&handle->lock);
         if (r < 0)
                 return r;
 
         r = wake_init(&handle->wake);
-        if (r < 0) {
+        if (r < 0)
                 (void) pthread_mutex_destroy(&handle->lock);
+        return r;
+}
+
+int handle_new(int fd, int timeout_ms, struct rtgrant **ret) {
+        struct rtgrant *handle;
+        int r;
+
+        handle = calloc(1, sizeof(*handle));
+        if (!handle)
+                return -ENOMEM;
+
+        r = locks_init(handle);
+        if (r < 0) {
+                free(handle);
                 return r;
         }
 
@@ -83,7 +91,7 @@ int handle_new(int fd, int timeout_ms, struct rtgrant **ret) {
         handle->fd = fd;
         handle->timeout_ms = timeout_ms;
 
-        *ret = STEAL(handle);
+        *ret = handle;
         return 0;
 }
 

@@ -6,12 +6,17 @@
 
 #include "client/librtgrant/acquire.h"
 
-/* @call is all but its reply. */
-static int call_for_answer(struct rtgrant *handle, struct call *call,
+static int call_for_answer(struct rtgrant *handle, const union wire_request *request,
                            struct rtgrant_answer *ret_answer) {
         _cleanup_handle_leave_ struct rtgrant *entered = NULL;
         struct rtgrant_answer answer;
         struct wire_answer reply;
+        struct call call = {
+                .request = *request,
+                .pidfd = -1,
+                .reply = &reply,
+                .reply_max = sizeof(reply),
+        };
         int r;
 
         r = public_check_out(ret_answer, ANSWER_SIZE_FIRST);
@@ -21,10 +26,7 @@ static int call_for_answer(struct rtgrant *handle, struct call *call,
         if (r < 0)
                 return r;
 
-        call->pidfd = -1;
-        call->reply = &reply;
-        call->reply_max = sizeof(reply);
-        r = handle_call_now(handle, call);
+        r = handle_call_now(handle, &call);
         if (r < 0)
                 return r;
 
@@ -35,27 +37,27 @@ static int call_for_answer(struct rtgrant *handle, struct call *call,
 
 static int call_lease(struct rtgrant *handle, enum wire_verb verb, const struct rtgrant_id *id,
                       uint32_t lifetime_s, struct rtgrant_answer *ret_answer) {
-        struct call call = {
-                .request.lease.header.size = sizeof(struct wire_lease_ref),
-                .request.lease.header.verb = (uint16_t) verb,
-                .request.lease.lifetime_s = lifetime_s,
+        union wire_request request = {
+                .lease.header.size = sizeof(request.lease),
+                .lease.header.verb = (uint16_t) verb,
+                .lease.lifetime_s = lifetime_s,
         };
 
         if (!id)
                 return -EINVAL;
 
-        memcpy(call.request.lease.id, id->bytes, sizeof(id->bytes));
-        return call_for_answer(handle, &call, ret_answer);
+        memcpy(request.lease.id, id->bytes, sizeof(id->bytes));
+        return call_for_answer(handle, &request, ret_answer);
 }
 
 static int call_plain(struct rtgrant *handle, enum wire_verb verb,
                       struct rtgrant_answer *ret_answer) {
-        struct call call = {
-                .request.plain.header.size = sizeof(struct wire_plain),
-                .request.plain.header.verb = (uint16_t) verb,
+        union wire_request request = {
+                .plain.header.size = sizeof(request.plain),
+                .plain.header.verb = (uint16_t) verb,
         };
 
-        return call_for_answer(handle, &call, ret_answer);
+        return call_for_answer(handle, &request, ret_answer);
 }
 
 int rtgrant_renew(struct rtgrant *handle, const struct rtgrant_id *id, unsigned lifetime_s,

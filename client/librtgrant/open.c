@@ -10,6 +10,8 @@
 #include "client/librtgrant/handle.h"
 
 static int address_init(const char *path, struct sockaddr_un *ret) {
+        size_t length;
+
         if (!path)
                 path = secure_getenv("RTGRANT_SOCKET");
         if (!path)
@@ -17,11 +19,12 @@ static int address_init(const char *path, struct sockaddr_un *ret) {
 
         if (path[0] == '\0')
                 return -EINVAL;
-        if (strlen(path) >= sizeof(ret->sun_path))
+        length = strlen(path);
+        if (length >= sizeof(ret->sun_path))
                 return -ENAMETOOLONG;
 
         *ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
-        strcpy(ret->sun_path, path);
+        memcpy(ret->sun_path, path, length);
         return 0;
 }
 
@@ -55,7 +58,7 @@ static int connect_until(int fd, const struct sockaddr_un *address, uint64_t dea
 
                 timeout = (struct timeval) {
                         .tv_sec = left_ms / 1000,
-                        .tv_usec = left_ms % 1000 * 1000,
+                        .tv_usec = left_ms % 1000 * 1000L,
                 };
                 if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
                         return -errno;
@@ -68,7 +71,7 @@ static int connect_until(int fd, const struct sockaddr_un *address, uint64_t dea
 }
 
 static int say_hello(struct rtgrant *handle, uint64_t deadline_ns) {
-        struct wire_hello_reply reply;
+        struct wire_hello_reply reply = { .reason = RTGRANT_REASON_NONE };
         struct wire_hello hello = { .header = { .size = sizeof(hello), .verb = WIRE_HELLO } };
         struct call call = CALL_INIT(hello, hello, &reply);
         int r;

@@ -220,7 +220,7 @@ struct inner_search {
 
 static int match_inner_tid(pid_t tid, void *userdata) {
         struct inner_search *search = userdata;
-        pid_t inner;
+        pid_t inner = 0;
 
         if (thread_read_inner_tid(search->pid, tid, &inner) < 0 || inner != search->inner)
                 return 0;

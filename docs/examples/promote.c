@@ -11,7 +11,7 @@ int main(void) {
         if (r == 0)
                 printf("real-time, priority %d\n", answer.priority);
         else if (r == -EPERM)
-                printf("refused: %s %s\n", answer.text, answer.help);
+                printf("refused: %s; %s\n", answer.text, answer.help);
         else
                 printf("going on without: %s\n", r == RTGRANT_ABSENT ? "no broker" : "an error");
 }

@@ -27,8 +27,8 @@ class Connection:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.connect(path)  # waits where the queue of the listener is full
         self.socket.settimeout(ANSWER_TIMEOUT_S)
-        self.socket.connect(path)
         self.serial = 0
         self.events = []
 

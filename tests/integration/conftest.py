@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import daemon as daemon_module
+import kernel
 
 BUILD = Path(os.environ.get("RTGRANT_BUILD") or Path(__file__).resolve().parents[2] / "build")
 
@@ -90,17 +91,17 @@ def directory():
 
 @pytest.fixture(scope="session")
 def programs(directory):
-    """What was built, copied to where every user can run it."""
-    where = Path(directory) / "bin"
-    where.mkdir()
+    """What was built, copied to where every user can run it, as it lay: the linker wants that."""
     found = {"rtgrantd": str(BUILD / "broker/rtgrantd")}
     for path in [*BUILD.glob("client/*"), *BUILD.glob("tests/tools/*")]:
+        copy = Path(directory) / path.relative_to(BUILD)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink():
-            (where / path.name).symlink_to(os.readlink(path))
+            copy.symlink_to(os.readlink(path))
         elif path.is_file() and os.access(path, os.X_OK):
-            shutil.copy(path, where)
-            found[path.name.replace("-", "_")] = str(where / path.name)
-    return SimpleNamespace(**found, directory=where)
+            shutil.copy(path, copy)
+            found[path.name.replace("-", "_")] = str(copy)
+    return SimpleNamespace(**found)
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +115,7 @@ def sanitizer_factor(programs):
 def make_daemon(programs, directory):
     """Makes daemons, not started yet, each in a folder of its own."""
     made = []
+    init = kernel.sched_getattr(1)
 
     def make():
         where = tempfile.mkdtemp(dir=directory)
@@ -130,6 +132,7 @@ def make_daemon(programs, directory):
             errors.append(error)
     if errors:
         raise errors[0]
+    assert kernel.sched_getattr(1) == init, "somebody changed the priority of init"
 
 
 @pytest.fixture

@@ -143,16 +143,20 @@ class Daemon:
                     return dict(line.partition("=")[::2] for line in message)
             assert time.monotonic() < end, f"no {wanted} within {timeout_s} s"
             assert self.process.poll() is None, f"rtgrantd ended with {self.process.returncode}"
-            self._notify.settimeout(0.1)
-            try:
-                message = self._notify.recv(65536).decode()
-            except TimeoutError:
-                continue
-            self.messages.append(message.splitlines())
+            self.read_messages(0.1)
+
+    def read_messages(self, timeout_s=0):
+        """Takes what the daemon told its service manager, as that one would."""
+        self._notify.settimeout(timeout_s)
+        with contextlib.suppress(TimeoutError, BlockingIOError):
+            while True:
+                self.messages.append(self._notify.recv(65536).decode().splitlines())
+                self._notify.settimeout(0)
 
     def reload(self, policy=None):
         """SIGHUP with another policy; returns when it was read, well or not."""
         self.write_policy(policy)
+        self.read_messages()
         self.messages.clear()
         os.kill(self.pid, signal.SIGHUP)
         self.wait_for_message("RELOADING=1")
@@ -216,7 +220,7 @@ class Daemon:
             if self._notify:
                 self._notify.close()
             log = self.log()
-            print(f"--- log of rtgrantd\n{log}---")
+            print("--- log of rtgrantd, the last lines:", *log.splitlines()[-40:], sep="\n")
         assert not SANITIZER.search(log), "a sanitizer complained"
 
     def _check_nothing_left(self):
@@ -303,9 +307,10 @@ class Target:
             preexec_fn=in_child, start_new_session=start_new_session, cwd="/",
         )
         self.pid = self.process.pid
-        assert self._reply() == [str(self.pid)]
+        assert self.reply() == [str(self.pid)]
 
-    def _reply(self):
+    def reply(self):
+        """The words after "ok", of a command that was written."""
         words = self.process.stdout.readline().split()
         assert words, "the target ended"
         assert words[0] == "ok", OSError(int(words[1]), os.strerror(int(words[1])))
@@ -314,7 +319,7 @@ class Target:
     def tell(self, *words, tid=0):
         """Has a thread obey a command; what it answered. OSError's number in the assertion."""
         self.write(*words, tid=tid)
-        return self._reply()
+        return self.reply()
 
     def errno_of(self, *words, tid=0):
         """The same for a command that may fail: its errno, 0 if it did not."""
@@ -334,7 +339,7 @@ class Target:
     def exec(self, path, *arguments, tid=0):
         """Becomes another program, which has to be a `target` too; returns when it has."""
         self.write("exec", path, *arguments, tid=tid)
-        assert self._reply() == [str(self.pid)]
+        assert self.reply() == [str(self.pid)]
 
     def sched(self, tid=None):
         return kernel.sched_getattr(tid or self.pid)

@@ -49,7 +49,8 @@ class Program:
 
 
 @pytest.fixture
-def program(programs):
+def program(programs, make_daemon):
+    """Starts such programs; they end before the daemons do."""
     started = []
 
     def start(socket_path, uid=BOB, **values):

@@ -148,6 +148,7 @@ def test_a_broken_file_changes_nothing(daemon, change, line):
 
 def test_a_file_that_is_gone_changes_nothing(daemon):
     os.unlink(daemon.policy_path)
+    daemon.read_messages()
     daemon.messages.clear()
     os.kill(daemon.pid, signal.SIGHUP)
     daemon.wait_for_message("READY=1")

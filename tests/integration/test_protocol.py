@@ -20,7 +20,7 @@ from kernel import FIFO, OTHER
 HELLO_TIMEOUT_S = 10
 
 
-def send_raw(agent, data, fds=()):
+def send_raw(agent, data, fds=(), wait_s=0.3):
     """Sends bytes over a new connection: the reason of the answer, and whether the end follows."""
     connection = Connection(agent.path)
     try:
@@ -28,7 +28,7 @@ def send_raw(agent, data, fds=()):
         record = connection.receive()
         if record is None:
             return None, True
-        connection.socket.settimeout(0.3)
+        connection.socket.settimeout(wait_s)
         try:
             return record.reason, connection.receive() is None
         except TimeoutError:
@@ -168,7 +168,7 @@ def send_garbage(agent, n, seed):
     for _ in range(n):
         connection = Connection(agent.path)
         data = bytearray(rng.choice([*bad, ACQUIRE, HELLO]))
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and len(data) > 4:
             data[rng.randrange(4, len(data))] = rng.randrange(256)
         try:
             connection.send(bytes(data))
@@ -203,7 +203,7 @@ def test_S33_ten_thousand_of_them(make_daemon, sanitizer_factor):
 def send_files(agent, n, verb=wire.ACQUIRE):
     fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(n)]
     try:
-        return send_raw(agent, ACQUIRE if verb == wire.ACQUIRE else HELLO, fds)
+        return send_raw(agent, ACQUIRE if verb == wire.ACQUIRE else HELLO, fds, wait_s=0.02)
     finally:
         for fd in fds:
             os.close(fd)
@@ -389,7 +389,7 @@ def test_S35_a_thousand_connections_that_say_nothing(make_daemon, sanitizer_fact
     assert time.monotonic() - begin < 1
     assert flood.finish() == 1000 - 49  # the agent's own connection is one of the 50
 
-    assert daemon.n_fds() < 100
+    assert daemon.n_fds() < 150  # a socket and a pidfd for each
     seconds = time.monotonic() - begin
     assert kernel.cpu_ns(daemon.pid) - cpu_ns < (0.1 * seconds + 0.1) * 1e9 * sanitizer_factor
 

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # For the tests in the machine. Each is a bash of its own that ends at the first thing that is not
-# as it should be. It begins with a broker that is not running, and its socket that listens.
+# as it should be. It begins with a new broker and the policy as shipped.
 
 set -euo pipefail
 shopt -s inherit_errexit
@@ -87,6 +87,13 @@ broker_pid() {
         systemctl show --value --property MainPID $UNIT
 }
 
+# stop_broker — but not its socket.
+stop_broker() {
+        systemctl stop $UNIT
+        expect "the broker" inactive "$(systemctl is-active $UNIT || true)"
+        expect "its socket" active "$(systemctl is-active rtgrantd.socket)"
+}
+
 broker_is_active() {
         systemctl --quiet is-active $UNIT
 }
@@ -113,8 +120,7 @@ set_up() {
         systemctl reset-failed rtgrantd.socket $UNIT 2>/dev/null || true
         rm -rf /etc/rtgrant "/run/systemd/system/$UNIT.d"
         systemctl daemon-reload
-        systemctl start rtgrantd.socket
-        expect "the broker before its first request" inactive "$(systemctl is-active $UNIT || true)"
+        systemctl start $UNIT
 }
 
 clean_up() {

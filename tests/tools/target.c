@@ -199,10 +199,10 @@ static int run_bomb(struct target *target, struct worker *w, char *arguments) {
         for (size_t i = 0; i < n; i++)
                 if ((sched_getscheduler(children[i]) & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
                         n_realtime++;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
                 kill(children[i], SIGKILL);
+        for (size_t i = 0; i < n; i++)
                 waitpid(children[i], NULL, 0);
-        }
 
         return answer(w, "ok %zu %zu", n, n_realtime);
 }

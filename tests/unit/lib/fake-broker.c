@@ -27,11 +27,11 @@ void fake_listen(struct fake_broker *broker, int type, int backlog) {
 
         memset(broker, 0, sizeof(*broker));
         broker->fd = broker->pidfd = -1;
-        strcpy(broker->directory, "/tmp/test-lib-XXXXXX");
+        (void) snprintf(broker->directory, sizeof(broker->directory), "/tmp/test-lib-XXXXXX");
         must(mkdtemp(broker->directory), "mkdtemp");
         must(chmod(broker->directory, 0755) == 0, "chmod");
         (void) snprintf(broker->path, sizeof(broker->path), "%s/socket", broker->directory);
-        strcpy(address.sun_path, broker->path);
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", broker->path);
 
         broker->listener = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
         must(broker->listener >= 0, "socket");

@@ -89,7 +89,7 @@ void test_need_root(void) {
         }
 }
 
-static char thread_state(pid_t tid) {
+static int thread_state(pid_t tid) {
         char path[64], text[512], *end;
         FILE *file;
         size_t n;

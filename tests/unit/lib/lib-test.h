@@ -41,8 +41,8 @@ void test_need_root(void);
 void test_await_sleep(pid_t tid);
 
 /*
- * Runs @body in a child as user @uid, and fails unless it returns. In it, CHECK() takes the place
- * of the assertions, which belong to the test's own process.
+ * Runs @body in a child as user @uid (0: as the test itself), and fails unless it returns. In it,
+ * CHECK() takes the place of the assertions, which belong to the test's own process.
  */
 void test_in_child(uid_t uid, void (*body)(void *userdata), void *userdata);
 

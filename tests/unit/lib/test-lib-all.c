@@ -190,7 +190,7 @@ static void visit_all(void *userdata) {
         const struct visit *visit = userdata;
         struct rtgrant_request request = { FIFO_5, .pid = visit->pid };
         struct roll roll = {};
-        struct rtgrant *handle;
+        struct rtgrant *handle = NULL;
         struct crew crew;
         uint64_t begin_ms;
 

@@ -268,8 +268,8 @@ static void test_a_grant_that_is_none(void **state) {
 
 struct lie {
         const char *what;
-        unsigned flags;         /* of the request, which is for FIFO 5 and nice 0 */
         struct wire_answer answer;
+        unsigned flags;         /* of the request, which is for FIFO 5 and nice 0 */
         int expected;
 };
 
@@ -282,15 +282,17 @@ static void script_lie(struct fake_broker *broker) {
 
 static void test_answers_to_another_question(void **state) {
         static const struct lie cases[] = {
-                { "nothing but yes", 0, {}, -EPROTO },
-                { "another policy", 0, { .policy = SCHED_RR, .priority = 5 }, -EPROTO },
-                { "another priority", 0, { .policy = SCHED_FIFO, .priority = 4 }, -EPROTO },
-                { "clamped unasked", 0,
-                  { .policy = SCHED_FIFO, .priority = 4, .flags = WIRE_ANSWER_CLAMPED }, -EPROTO },
-                { "clamped", RTGRANT_CLAMP,
-                  { .policy = SCHED_FIFO, .priority = 4, .flags = WIRE_ANSWER_CLAMPED }, 0 },
-                { "another nice", 0, { .policy = SCHED_FIFO, .priority = 5, .nice = 1 }, -EPROTO },
-                { "exact", 0, { .policy = SCHED_FIFO, .priority = 5 }, 0 },
+                { "nothing but yes", {}, 0, -EPROTO },
+                { "another policy", { .policy = SCHED_RR, .priority = 5 }, 0, -EPROTO },
+                { "another priority", { .policy = SCHED_FIFO, .priority = 4 }, 0, -EPROTO },
+                { "clamped unasked",
+                  { .policy = SCHED_FIFO, .priority = 4, .flags = WIRE_ANSWER_CLAMPED }, 0,
+                  -EPROTO },
+                { "clamped",
+                  { .policy = SCHED_FIFO, .priority = 4, .flags = WIRE_ANSWER_CLAMPED },
+                  RTGRANT_CLAMP, 0 },
+                { "another nice", { .policy = SCHED_FIFO, .priority = 5, .nice = 1 }, 0, -EPROTO },
+                { "exact", { .policy = SCHED_FIFO, .priority = 5 }, 0, 0 },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

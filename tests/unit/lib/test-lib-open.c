@@ -52,7 +52,16 @@ static void test_absent_with_a_stale_socket(void **state) {
 }
 
 static void test_absent_with_a_file_that_is_no_socket(void **state) {
-        assert_absent("/etc/passwd");
+        struct fake_broker broker;
+        int fd;
+
+        fake_listen(&broker, SOCK_SEQPACKET, 1);
+        assert_int_equal(unlink(broker.path), 0);
+        fd = open(broker.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        (void) close(fd);
+        assert_absent(broker.path);
+        fake_stop(&broker);
 }
 
 static void open_closed_socket(void *userdata) {
@@ -110,7 +119,7 @@ static size_t fill_backlog(const struct fake_broker *broker, int fds[], size_t n
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         size_t n;
 
-        strcpy(address.sun_path, broker->path);
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", broker->path);
         for (n = 0; n < n_fds; n++) {
                 fds[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
                 assert_true(fds[n] >= 0);

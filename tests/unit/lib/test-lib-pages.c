@@ -14,11 +14,11 @@
 
 /* A broker with LEASES leases whose records may be of another size than ours. */
 struct lister {
-        uint32_t lease_size;
+        size_t lease_size;
         uint64_t flags;         /* of the last request */
 };
 
-static void put_lease(uint8_t *ret, uint32_t size, uint64_t number) {
+static void put_lease(uint8_t *ret, size_t size, uint64_t number) {
         struct wire_lease lease = {
                 .id = { (uint8_t) number },
                 .pid = 1000,
@@ -50,7 +50,7 @@ static void script_list(struct fake_broker *broker) {
 
         while (fake_receive(broker) > 0) {
                 uint64_t next = broker->request.list.after;
-                uint32_t n = 0;
+                size_t n = 0;
 
                 lister->flags = broker->request.list.flags;
                 memset(&reply, 0, sizeof(reply));
@@ -58,8 +58,8 @@ static void script_list(struct fake_broker *broker) {
                        head + (n + 1) * lister->lease_size <= WIRE_RECORD_MAX)
                         put_lease(&reply.bytes[head + n++ * lister->lease_size], lister->lease_size,
                                   ++next);
-                reply.list.n_leases = n;
-                reply.list.lease_size = lister->lease_size;
+                reply.list.n_leases = (uint32_t) n;
+                reply.list.lease_size = (uint32_t) lister->lease_size;
                 reply.list.next = next < LEASES ? next : 0;
                 fake_reply(broker, &reply, head + n * lister->lease_size);
         }
@@ -109,8 +109,8 @@ static void test_list(void **state) {
 }
 
 static void test_list_of_other_versions(void **state) {
-        static const uint32_t sizes[] = { sizeof(struct wire_lease) + 64,
-                                          offsetof(struct wire_lease, comm) };
+        static const size_t sizes[] = { sizeof(struct wire_lease) + 64,
+                                        offsetof(struct wire_lease, comm) };
 
         for (size_t i = 0; i < N_ELEMENTS(sizes); i++) {
                 struct lister lister = { .lease_size = sizes[i] };
@@ -197,6 +197,26 @@ static void test_list_within_a_list(void **state) {
         assert_int_equal(rtgrant_list(f.handle, false, on_lease_call, f.handle), 0);
         assert_int_equal(f.broker.n_requests, 3 + LEASES);
         session_stop(&f);
+}
+
+static int on_lease_close(const struct rtgrant_lease *lease, void *userdata) {
+        struct rtgrant **handle = userdata;
+
+        if (*handle)
+                *handle = rtgrant_close(*handle);
+        return 0;
+}
+
+/* It may close the handle even: what the listing has is told, and then it ends. */
+static void test_close_within_a_list(void **state) {
+        struct lister lister = { .lease_size = sizeof(struct wire_lease) };
+        struct session f;
+
+        session_start(&f, script_list, &lister, 0);
+        assert_int_equal(rtgrant_list(f.handle, false, on_lease_close, &f.handle), -ECANCELED);
+        assert_null(f.handle);
+        session_stop(&f);
+        assert_int_equal(f.broker.n_requests, 1);
 }
 
 /* ---- the policy ---- */
@@ -401,6 +421,7 @@ int main(void) {
                 cmocka_unit_test(test_list_ends_when_told),
                 cmocka_unit_test(test_bad_lists),
                 cmocka_unit_test(test_list_within_a_list),
+                cmocka_unit_test(test_close_within_a_list),
                 cmocka_unit_test(test_policy),
                 cmocka_unit_test(test_policy_that_never_rests),
                 cmocka_unit_test(test_bad_policies),

@@ -160,7 +160,7 @@ static void errno_survives(void *userdata) {
 }
 
 static void test_errno_survives(void **state) {
-        test_in_child(UID_NOBODY, errno_survives, NULL);
+        test_in_child(0, errno_survives, NULL);
 }
 
 /* ---- hand-over ---- */

@@ -248,7 +248,7 @@ static void finish_grant(const struct acquisition *a, struct lease *lease, bool 
                 lease->timing = a->timing;
         lease->lifetime = a->wire->lifetime;
         lease_bind(lease, lease->lifetime == WIRE_LIFETIME_CONNECTION ? a->call->connection : NULL);
-        (void) lease_set_expiry(broker, lease, a->decision.lifetime_s);
+        (void) lease_set_expiry(broker, lease, a->decision.lifetime_s, is_new ? lease->since_ms : broker_now_ms());
         lease_save(broker, lease, NULL);
 
         broker_tell(broker, lease, is_new ? WIRE_EVENT_GRANTED : WIRE_EVENT_UPDATED, REASON_NONE,
@@ -421,7 +421,7 @@ static void change_lease(const struct call *call, struct lease *lease, const str
         if (uses_token)
                 (void) bucket_take(&lease->user->grants, broker_now_us(broker));
         if (request->lifetime == LIFETIME_SECONDS)
-                (void) lease_set_expiry(broker, lease, decision.lifetime_s);
+                (void) lease_set_expiry(broker, lease, decision.lifetime_s, broker_now_ms());
 }
 
 static void finish_change(const struct call *call, struct lease *lease, struct wire_answer *answer) {

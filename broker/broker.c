@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <time.h>
 
 #include "broker/cleanup.h"
@@ -247,12 +246,14 @@ void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kin
 
 void broker_notify(struct broker *broker, const char *state) {
         unsigned n_leases = lease_table_size(&broker->leases), n_users = user_table_n_holders(&broker->users);
+        char text[256];
 
-        (void) sd_notifyf(false, "%s\nSTATUS=%u lease%s of %u user%s; policy %u%s%s", state,
-                          n_leases, n_leases == 1 ? "" : "s", n_users, n_users == 1 ? "" : "s",
-                          broker->policy_generation,
-                          broker->policy_error[0] != '\0' ? " (the last reload failed)" : "",
-                          broker->self.broken != REASON_NONE ? "; no real-time grants" : "");
+        (void) snprintf(text, sizeof(text), "%s\nSTATUS=%u lease%s of %u user%s; policy %u%s%s", state,
+                        n_leases, n_leases == 1 ? "" : "s", n_users, n_users == 1 ? "" : "s",
+                        broker->policy_generation,
+                        broker->policy_error[0] != '\0' ? " (the last reload failed)" : "",
+                        broker->self.broken != REASON_NONE ? "; no real-time grants" : "");
+        log_notify(broker->log, text);
 }
 
 static int on_status(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -174,7 +174,7 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
                 return;
         }
         if (record.lifetime == WIRE_LIFETIME_SECONDS)
-                (void) lease_set_expiry(broker, lease, (unsigned) ((record.expires_ms - broker_now_ms()) / 1000 + 1));
+                (void) lease_set_expiry(broker, lease, (unsigned) ((record.expires_ms - broker_now_ms()) / 1000 + 1), broker_now_ms());
         lease_save(broker, lease, NULL);
         recovery->n_adopted++;
 }

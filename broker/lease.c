@@ -198,13 +198,13 @@ void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thre
         lease_save(broker, lease, NULL);
 }
 
-int lease_set_expiry(struct broker *broker, struct lease *lease, unsigned seconds) {
+int lease_set_expiry(struct broker *broker, struct lease *lease, unsigned seconds, uint64_t now_ms) {
         lease->expiry = sd_event_source_disable_unref(lease->expiry);
         lease->expires_ms = 0;
         if (seconds == 0)
                 return 0;
 
-        lease->expires_ms = broker_now_ms() + seconds * UINT64_C(1000);
+        lease->expires_ms = now_ms + seconds * UINT64_C(1000);
         /* BOOTTIME: a lease for a minute does not outlive a night's sleep */
         return sd_event_add_time_relative(broker->event, &lease->expiry, CLOCK_BOOTTIME,
                                           seconds * UINT64_C(1000000), 1000, on_expired, lease);

@@ -96,8 +96,8 @@ int lease_add(struct broker *broker, struct lease *lease);
  */
 void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thread *thread, const struct creds *creds);
 
-/* Makes it last @seconds from now, or with 0 until its thread ends. */
-int lease_set_expiry(struct broker *broker, struct lease *lease, unsigned seconds);
+/* Makes it last @seconds from @now_ms (CLOCK_REALTIME, for display), or with 0 until its thread ends. */
+int lease_set_expiry(struct broker *broker, struct lease *lease, unsigned seconds, uint64_t now_ms);
 
 /* Counts it under another role. */
 void lease_set_role(struct broker *broker, struct lease *lease, const struct role *role);

@@ -15,12 +15,15 @@
 
 /* The fields are ours to name; the source position that this macro suppresses would say nothing. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-daemon.h>
 #include <systemd/sd-journal.h>
 
 #include "broker/cleanup.h"
 
 #define RING_LINES 128
 #define N_FIELDS 7
+
+#define LEVEL_NOTIFY (-1)       /* no line of the log: a state for the service manager */
 
 struct line {
         int level;
@@ -79,7 +82,9 @@ static void line_to_stderr(const struct line *line) {
 }
 
 static void line_write(const struct log *log, const struct line *line) {
-        if (log->journal)
+        if (line->level == LEVEL_NOTIFY)
+                (void) sd_notify(false, line->text);
+        else if (log->journal)
                 line_to_journal(line);
         else
                 line_to_stderr(line);
@@ -229,30 +234,48 @@ static void line_set_fields(struct line *line, const struct log_fields *fields) 
                                         numbers[i].key, numbers[i].value);
 }
 
-void log_write(struct log *log, int level, const struct log_fields *fields, const char *format, ...) {
+/* The next free line of the ring, which becomes part of it; NULL if it is full. */
+static struct line *ring_push(struct log *log, int level) {
         struct line *line;
+
+        if (log->n_lines == RING_LINES) {
+                log->n_dropped++;
+                return NULL;
+        }
+
+        line = &log->ring[(log->head + log->n_lines++) % RING_LINES];
+        *line = (struct line) { .level = level };
+        (void) pthread_cond_broadcast(&log->changed);
+        return line;
+}
+
+void log_write(struct log *log, int level, const struct log_fields *fields, const char *format, ...) {
+        struct line *line = NULL;
         va_list args;
 
         (void) pthread_mutex_lock(&log->lock);
-
-        if (level > log->level)
-                goto out;
-        if (log->n_lines == RING_LINES) {
-                log->n_dropped++;
-                goto out;
+        if (level <= log->level)
+                line = ring_push(log, level);
+        if (line) {
+                va_start(args, format);
+                (void) vsnprintf(line->text, sizeof(line->text), format, args);
+                va_end(args);
         }
-
-        line = &log->ring[(log->head + log->n_lines) % RING_LINES];
-        *line = (struct line) { .level = level };
-        va_start(args, format);
-        (void) vsnprintf(line->text, sizeof(line->text), format, args);
-        va_end(args);
-        if (fields)
+        if (line && fields)
                 line_set_fields(line, fields);
+        (void) pthread_mutex_unlock(&log->lock);
+}
 
-        log->n_lines++;
-        (void) pthread_cond_broadcast(&log->changed);
-out:
+void log_notify(struct log *log, const char *state) {
+        struct line *line;
+
+        if (!getenv("NOTIFY_SOCKET"))
+                return;
+
+        (void) pthread_mutex_lock(&log->lock);
+        line = ring_push(log, LEVEL_NOTIFY);
+        if (line)
+                (void) snprintf(line->text, sizeof(line->text), "%s", state);
         (void) pthread_mutex_unlock(&log->lock);
 }
 

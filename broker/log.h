@@ -3,10 +3,11 @@
 #define RTGRANT_BROKER_LOG_H
 
 /*
- * Lines for the journal (with fields) or standard error, written by a thread of normal priority.
+ * What the broker has to say: lines for the journal (with fields) or standard error, and states for
+ * the service manager, written by a thread of normal priority.
  *
- * The dispatcher may run above every real-time thread while it logs, and the reader of the log may
- * be stuck: log_write() only copies into a ring and never waits for anybody. A full ring drops
+ * The dispatcher may run above every real-time thread while it logs, and the readers may be stuck:
+ * nothing here but log_free() waits for anybody, it is only copied into a ring. A full ring drops
  * lines and says how many.
  */
 
@@ -41,6 +42,9 @@ bool log_is_written(struct log *log, int level);
 
 void log_write(struct log *log, int level, const struct log_fields *fields, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
+
+/* Sends @state, as for sd_notify(3), to the service manager if there is one. */
+void log_notify(struct log *log, const char *state);
 
 /* "err", "warning", "notice", "info", "debug" to the level. Errors: -EINVAL. */
 int log_level_from_string(const char *string);

@@ -100,11 +100,26 @@ static int parse_options(int argc, char *argv[], struct broker_options *ret) {
 
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         struct broker *broker = userdata;
+        char state[64];
 
-        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, broker_now_us(broker));
+        (void) snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, broker_now_us(broker));
+        log_notify(broker->log, state);
         (void) broker_reload(broker, NULL);
         broker_notify(broker, "READY=1");
         return 0;
+}
+
+/* Not sd_event_set_watchdog(3), which waits for a service manager that does not read. */
+static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct broker *broker = userdata;
+        uint64_t watchdog_us = 0;
+
+        if (sd_watchdog_enabled(/* unset_environment= */ false, &watchdog_us) <= 0)
+                return 0;
+
+        log_notify(broker->log, "WATCHDOG=1");
+        (void) sd_event_source_set_time_relative(source, watchdog_us / 2);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 static int serve(struct broker *broker) {
@@ -116,13 +131,13 @@ static int serve(struct broker *broker) {
         if (r >= 0)
                 r = sd_event_add_signal(broker->event, NULL, SIGHUP, on_reload, broker);
         if (r >= 0)
-                r = sd_event_set_watchdog(broker->event, true);
+                r = sd_event_add_time_relative(broker->event, NULL, CLOCK_MONOTONIC, 0, 0, on_watchdog, broker);
         if (r < 0)
                 return r;
 
         broker_notify(broker, "READY=1");
         r = sd_event_loop(broker->event);
-        (void) sd_notify(false, "STOPPING=1");
+        log_notify(broker->log, "STOPPING=1");
         return r;
 }
 

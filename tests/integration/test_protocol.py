@@ -212,6 +212,7 @@ def send_files(agent, n, verb=wire.ACQUIRE):
 @pytest.mark.parametrize("n", [2, 3, 16, 253])
 def test_R28_several_descriptors(daemon, n):
     client = daemon.client(NOBODY)
+    client.hello()  # the connection is accepted, and counted below
     n_fds = daemon.n_fds()
 
     reason, closed = client.run(send_files, n)

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Talks nonsense to a broker that runs: mutated records, descriptors where none belong, clients
+ * that do not read, that end in the middle, that come by the dozen. At the end the broker must
+ * answer one who asks properly. Starts nothing itself; as root it becomes user 65534 first.
+ *
+ * Only the main thread and its neighbours, which sleep, ask for real-time priority; nonsense may
+ * hit the thread that talks, which then steps down at once (and RLIMIT_RTTIME is there as well).
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/protocol.h"
+
+#define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
+
+#define UID_NOBODY 65534
+#define CLIENTS_MAX 24
+#define SLEEPERS 4
+#define LEASES_KNOWN 32
+#define ANSWER_MS 10000 /* in which the broker must answer in the end */
+
+struct fuzzer {
+        const char *path;
+        unsigned seconds;
+        uint64_t random;                /* state of the generator */
+        int clients[CLIENTS_MAX];       /* -1: none */
+        pid_t tids[SLEEPERS + 1];       /* that sleep; the main thread first */
+        uint8_t leases[LEASES_KNOWN][WIRE_LEASE_ID_SIZE];
+        unsigned n_connections, n_refused, n_sent, n_answers, n_granted, n_closed;
+};
+
+/* splitmix64 */
+static uint64_t next(struct fuzzer *f) {
+        uint64_t z = f->random += UINT64_C(0x9e3779b97f4a7c15);
+
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        return z ^ z >> 31;
+}
+
+static unsigned below(struct fuzzer *f, unsigned limit) {
+        return (unsigned) (next(f) % limit);
+}
+
+static bool one_in(struct fuzzer *f, unsigned n) {
+        return below(f, n) == 0;
+}
+
+static uint64_t now_ms(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+/* ---- records that could be meant ---- */
+
+struct form {
+        uint16_t verb;
+        size_t size;
+};
+
+static const struct form forms[] = {
+        { WIRE_HELLO, sizeof(struct wire_hello) },       { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
+        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },   { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
+        { WIRE_UPDATE, sizeof(struct wire_update) },     { WIRE_RENEW, sizeof(struct wire_lease_ref) },
+        { WIRE_RELEASE, sizeof(struct wire_lease_ref) }, { WIRE_LIST, sizeof(struct wire_list) },
+        { WIRE_WATCH, sizeof(struct wire_list) },        { WIRE_REVOKE, sizeof(struct wire_lease_ref) },
+        { WIRE_RELOAD, sizeof(struct wire_plain) },      { WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
+        { WIRE_POLICY, sizeof(struct wire_list) },
+};
+
+struct record {
+        uint8_t bytes[2 * WIRE_RECORD_MAX];
+        size_t length;
+};
+
+static uint64_t some_id(struct fuzzer *f) {
+        const uint64_t ids[] = {
+                0, 0, 0, (uint64_t) getpid(), (uint64_t) f->tids[below(f, SLEEPERS + 1)], (uint64_t) getppid(),
+                1, 2, UINT32_MAX, UINT64_C(1) << 32, UINT64_MAX, 4194304,
+        };
+
+        return ids[below(f, ELEMENTS(ids))];
+}
+
+static void fill_acquire(struct fuzzer *f, struct wire_acquire *a) {
+        static const char *const roles[] = { "", "", "desktop", "worker", "audio-client", "no-such", "\x1b[2J\n" };
+        const bool rt = one_in(f, 2);
+
+        a->flags = below(f, 4);
+        a->pid = one_in(f, 2) ? 0 : some_id(f);
+        a->tid = one_in(f, 4) ? some_id(f) : (uint64_t) f->tids[below(f, SLEEPERS + 1)];
+        a->want = rt ? WIRE_WANT_SCHED : one_in(f, 2) ? WIRE_WANT_NICE : WIRE_WANT_SCHED | WIRE_WANT_NICE;
+        a->policy = rt ? 1 + below(f, 2) : below(f, 8);
+        a->priority = a->policy == SCHED_FIFO || a->policy == SCHED_RR ? (int32_t) (1 + below(f, 99)) : 0;
+        a->nice = a->want & WIRE_WANT_NICE ? (int32_t) below(f, 40) - 20 : 0;
+        a->lifetime = below(f, 3);
+        a->lifetime_s = a->lifetime == WIRE_LIFETIME_SECONDS ? 1 + below(f, 3) : 0;
+        (void) snprintf(a->role, sizeof(a->role), "%s", roles[below(f, ELEMENTS(roles))]);
+        (void) snprintf(a->reason, sizeof(a->reason), "fuzz\xe2\x80\xae\n%u", f->n_sent);
+        if (one_in(f, 8))
+                a->period_ns = a->deadline_ns = a->computation_ns = 1 + below(f, 1000000);
+}
+
+static void fill_body(struct fuzzer *f, uint16_t verb, uint8_t *bytes) {
+        const uint8_t *id = f->leases[below(f, LEASES_KNOWN)];
+
+        switch (verb) {
+        case WIRE_ACQUIRE:
+                fill_acquire(f, (struct wire_acquire *) bytes);
+                break;
+        case WIRE_UPDATE: {
+                struct wire_update *u = (struct wire_update *) bytes;
+
+                memcpy(u->id, id, sizeof(u->id));
+                u->want = below(f, 4);
+                u->policy = below(f, 3);
+                u->priority = u->policy != SCHED_OTHER ? (int32_t) (1 + below(f, 60)) : 0;
+                u->nice = (int32_t) below(f, 40) - 20;
+                break;
+        }
+        case WIRE_RENEW:
+        case WIRE_RELEASE:
+        case WIRE_REVOKE: {
+                struct wire_lease_ref *r = (struct wire_lease_ref *) bytes;
+
+                memcpy(r->id, id, sizeof(r->id));
+                r->lifetime_s = verb == WIRE_RENEW && one_in(f, 2) ? 1 + below(f, 5) : 0;
+                break;
+        }
+        case WIRE_LIST:
+        case WIRE_WATCH:
+        case WIRE_POLICY: {
+                struct wire_list *l = (struct wire_list *) bytes;
+
+                l->flags = one_in(f, 8);
+                l->after = one_in(f, 2) ? 0 : one_in(f, 2) ? below(f, 100) : next(f);
+                break;
+        }
+        default:
+                break;
+        }
+}
+
+static void make_record(struct fuzzer *f, struct record *record) {
+        const struct form *form = &forms[below(f, ELEMENTS(forms))];
+        struct wire_header *header = (struct wire_header *) record->bytes;
+
+        memset(record->bytes, 0, sizeof(record->bytes));
+        record->length = form->size;
+        *header = (struct wire_header) {
+                .size = (uint32_t) form->size,
+                .version = WIRE_VERSION,
+                .verb = form->verb,
+                .serial = ++f->n_sent,
+        };
+        fill_body(f, form->verb, record->bytes);
+}
+
+/* ---- and what becomes of them ---- */
+
+static void change_bytes(struct fuzzer *f, struct record *record) {
+        static const uint32_t numbers[] = { 0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff };
+
+        for (unsigned n = 1 + below(f, 4); n > 0 && record->length > 0; n--) {
+                size_t at = one_in(f, 3) ? below(f, 24) : below(f, (unsigned) record->length);
+
+                if (at >= record->length)
+                        continue;
+                if (one_in(f, 2) || (at & ~(size_t) 3) + 4 > record->length)
+                        record->bytes[at] ^= (uint8_t) (1U << below(f, 8));
+                else
+                        memcpy(record->bytes + (at & ~(size_t) 3), &numbers[below(f, ELEMENTS(numbers))], 4);
+        }
+}
+
+static void change_length(struct fuzzer *f, struct record *record) {
+        struct wire_header *header = (struct wire_header *) record->bytes;
+
+        switch (below(f, 5)) {
+        case 0:
+                record->length = below(f, (unsigned) record->length + 1);
+                break;
+        case 1:
+                record->length += below(f, 64);
+                break;
+        case 2:
+                record->length = WIRE_RECORD_MAX;
+                break;
+        case 3:
+                record->length = WIRE_RECORD_MAX + 1 + below(f, WIRE_RECORD_MAX);
+                break;
+        default: {
+                size_t more = 1 + below(f, 64);
+
+                for (size_t i = 0; i < more; i++)
+                        record->bytes[record->length + i] = (uint8_t) next(f);
+                record->length += more;
+                break;
+        }
+        }
+        if (!one_in(f, 4) && record->length >= sizeof(*header))
+                header->size = (uint32_t) record->length;
+}
+
+static void mutate(struct fuzzer *f, struct record *record) {
+        if (one_in(f, 3))
+                return; /* some as they should be, so that there is something to break */
+        if (!one_in(f, 4))
+                change_bytes(f, record);
+        if (one_in(f, 3))
+                change_length(f, record);
+}
+
+/* ---- descriptors ---- */
+
+static int some_descriptor(struct fuzzer *f, int client) {
+        static const char *const paths[] = { "/dev/null", "/proc/self", "/proc/self/stat", "/", "/dev/zero" };
+        int pair[2];
+
+        switch (below(f, 4)) {
+        case 0:
+                return (int) syscall(SYS_pidfd_open, getpid(), 0);
+        case 1:
+                return (int) syscall(SYS_pidfd_open, one_in(f, 2) ? 1 : getppid(), 0);
+        case 2:
+                if (pipe2(pair, O_CLOEXEC) < 0)
+                        return -1;
+                (void) close(pair[1]);
+                return pair[0];
+        default:
+                return one_in(f, 4) ? dup(client) : open(paths[below(f, ELEMENTS(paths))], O_RDONLY | O_CLOEXEC);
+        }
+}
+
+static bool send_record(struct fuzzer *f, int client, const struct record *record) {
+        _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(253 * sizeof(int))] = {};
+        struct iovec iov = { (void *) record->bytes, record->length };
+        struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+        int fds[253];
+        unsigned n = one_in(f, 6) ? 1 : one_in(f, 40) ? 2 + below(f, 4) : one_in(f, 400) ? 253 : 0;
+        ssize_t r;
+
+        for (unsigned i = 0; i < n; i++) {
+                fds[i] = some_descriptor(f, client);
+                if (fds[i] < 0)
+                        n = i;
+        }
+        if (n > 0) {
+                struct cmsghdr *c = (struct cmsghdr *) control;
+
+                c->cmsg_level = SOL_SOCKET;
+                c->cmsg_type = SCM_RIGHTS;
+                c->cmsg_len = CMSG_LEN(n * sizeof(int));
+                memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+                header.msg_control = control;
+                header.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        }
+
+        r = sendmsg(client, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+        for (unsigned i = 0; i < n; i++)
+                (void) close(fds[i]);
+        return r >= 0 || errno == EAGAIN || errno == ETOOMANYREFS;
+}
+
+/* ---- clients ---- */
+
+static int connect_client(const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd;
+
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -1;
+        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0) {
+                (void) close(fd);
+                return -1;
+        }
+        return fd;
+}
+
+static int *some_client(struct fuzzer *f) {
+        int *client = &f->clients[below(f, CLIENTS_MAX)];
+
+        if (*client >= 0)
+                return client;
+
+        *client = connect_client(f->path);
+        if (*client >= 0)
+                f->n_connections++;
+        else
+                f->n_refused++;
+        return client;
+}
+
+static void drop_client(int *client) {
+        (void) close(*client);
+        *client = -1;
+}
+
+static void take_answer(struct fuzzer *f, const uint8_t *bytes, size_t length) {
+        const struct wire_answer *answer = (const struct wire_answer *) bytes;
+
+        f->n_answers++;
+        if (length < offsetof(struct wire_answer, explanation) || answer->header.verb != (WIRE_ACQUIRE | WIRE_REPLY) ||
+            answer->reason != 0)
+                return;
+
+        f->n_granted++;
+        memcpy(f->leases[below(f, LEASES_KNOWN)], answer->id, sizeof(answer->id));
+}
+
+/* Reads what is there, or at the most a moment for what is to come. */
+static void read_answers(struct fuzzer *f, int *client) {
+        _Alignas(struct wire_answer) uint8_t bytes[WIRE_RECORD_MAX];
+
+        for (unsigned i = 0; i < 8; i++) {
+                struct pollfd pollfd = { .fd = *client, .events = POLLIN };
+                ssize_t n;
+
+                if (poll(&pollfd, 1, i == 0 ? 5 : 0) <= 0)
+                        return;
+                n = recv(*client, bytes, sizeof(bytes), MSG_DONTWAIT);
+                if (n <= 0) {
+                        f->n_closed++;
+                        drop_client(client);
+                        return;
+                }
+                take_answer(f, bytes, (size_t) n);
+        }
+}
+
+/* The thread that talks must not become a hog, if nonsense made it real-time. */
+static void step_down(void) {
+        const struct sched_param none = {};
+        int policy = sched_getscheduler(0);
+
+        if (policy == (SCHED_FIFO | SCHED_RESET_ON_FORK) || policy == (SCHED_RR | SCHED_RESET_ON_FORK))
+                (void) sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+}
+
+static void one_round(struct fuzzer *f) {
+        struct record record;
+        int *client = some_client(f);
+
+        if (*client < 0) {
+                (void) poll(NULL, 0, 20); /* it is turned away for its speed */
+                return;
+        }
+
+        make_record(f, &record);
+        mutate(f, &record);
+        if (!send_record(f, *client, &record)) {
+                f->n_closed++;
+                drop_client(client);
+                return;
+        }
+        if (!one_in(f, 8))
+                read_answers(f, client);
+        if (*client >= 0 && one_in(f, 60))
+                (void) shutdown(*client, (int) below(f, 3));
+        if (*client >= 0 && one_in(f, 40))
+                drop_client(client);
+        step_down();
+}
+
+static void *talk(void *userdata) {
+        struct fuzzer *f = userdata;
+        uint64_t end_ms = now_ms() + f->seconds * UINT64_C(1000);
+
+        while (now_ms() < end_ms)
+                one_round(f);
+        for (size_t i = 0; i < CLIENTS_MAX; i++)
+                if (f->clients[i] >= 0)
+                        drop_client(&f->clients[i]);
+        return NULL;
+}
+
+/* ---- in the end ---- */
+
+/* 1: an answer as it should be; 0: turned away or none, to be tried again; negative: a wrong one. */
+static int ask_properly(const char *path, uint64_t serial) {
+        const struct wire_hello hello = {
+                .header = { sizeof(hello), WIRE_VERSION, WIRE_HELLO, serial },
+        };
+        struct wire_hello_reply reply;
+        struct pollfd pollfd = { .fd = connect_client(path), .events = POLLIN };
+        ssize_t n = -1;
+
+        if (pollfd.fd < 0)
+                return 0;
+        if (send(pollfd.fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello) && poll(&pollfd, 1, 1000) > 0)
+                n = recv(pollfd.fd, &reply, sizeof(reply), MSG_DONTWAIT);
+        (void) close(pollfd.fd);
+
+        if (n < (ssize_t) offsetof(struct wire_hello_reply, state) || reply.reason != 0)
+                return 0;
+        return n == sizeof(reply) && reply.header.serial == serial && reply.header.verb == (WIRE_HELLO | WIRE_REPLY) &&
+                               reply.uid == geteuid() && reply.pid == (uint64_t) getpid()
+                       ? 1
+                       : -1;
+}
+
+static int check_alive(const char *path) {
+        uint64_t end_ms = now_ms() + ANSWER_MS;
+        int r;
+
+        do {
+                r = ask_properly(path, now_ms());
+                if (r > 0)
+                        return 0;
+                if (r < 0) {
+                        (void) fprintf(stderr, "the broker's answer to a good HELLO is wrong\n");
+                        return 1;
+                }
+                (void) poll(NULL, 0, 50);
+        } while (now_ms() < end_ms);
+
+        (void) fprintf(stderr, "the broker does not answer a good HELLO within %u s\n", ANSWER_MS / 1000);
+        return 1;
+}
+
+/* ---- the beginning ---- */
+
+struct sleeper {
+        sem_t started;
+        pid_t tid;
+};
+
+static void *sleeper_run(void *userdata) {
+        struct sleeper *sleeper = userdata;
+
+        sleeper->tid = (pid_t) syscall(SYS_gettid);
+        (void) sem_post(&sleeper->started);
+        for (;;)
+                (void) pause();
+        return NULL;
+}
+
+static int start_sleepers(struct fuzzer *f) {
+        f->tids[0] = getpid();
+        for (unsigned i = 1; i <= SLEEPERS; i++) {
+                struct sleeper sleeper;
+                pthread_t thread;
+
+                if (sem_init(&sleeper.started, 0, 0) < 0 || pthread_create(&thread, NULL, sleeper_run, &sleeper) != 0)
+                        return -1;
+                while (sem_wait(&sleeper.started) < 0)
+                        ;
+                f->tids[i] = sleeper.tid;
+                (void) sem_destroy(&sleeper.started);
+        }
+        return 0;
+}
+
+static int become_nobody(void) {
+        const struct rlimit rttime = { 1000 * 1000, 2000 * 1000 };
+
+        if (setrlimit(RLIMIT_RTTIME, &rttime) < 0)
+                return -1;
+        if (geteuid() != 0)
+                return 0;
+
+        return setgroups(0, NULL) < 0 || setresgid(UID_NOBODY, UID_NOBODY, UID_NOBODY) < 0 ||
+                               setresuid(UID_NOBODY, UID_NOBODY, UID_NOBODY) < 0
+                       ? -1
+                       : 0;
+}
+
+static void print_help(void) {
+        (void) printf("Usage: socket-fuzzer [--seconds N] [--seed N] SOCKET\n"
+                      "\n"
+                      "Sends mutated records to the broker at SOCKET for N seconds (10), then checks that it\n"
+                      "still answers: exits with 0 if so, else with 1. The broker is best built with the\n"
+                      "address sanitizer, and its policy should allow many messages (MessageBurst=).\n");
+}
+
+static int parse_options(int argc, char *argv[], struct fuzzer *f) {
+        static const struct option options[] = {
+                { "seconds", required_argument, NULL, 't' },
+                { "seed", required_argument, NULL, 's' },
+                { "help", no_argument, NULL, 'h' },
+                {},
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case 't':
+                        f->seconds = (unsigned) strtoul(optarg, NULL, 10);
+                        break;
+                case 's':
+                        f->random = strtoull(optarg, NULL, 10);
+                        break;
+                case 'h':
+                        print_help();
+                        exit(0);
+                default:
+                        return -1;
+                }
+
+        if (optind + 1 != argc)
+                return -1;
+        f->path = argv[optind];
+        return 0;
+}
+
+static int run(int argc, char *argv[]) {
+        struct fuzzer f = { .seconds = 10, .random = now_ms() };
+        pthread_t talker;
+
+        if (parse_options(argc, argv, &f) < 0) {
+                (void) fprintf(stderr, "Try 'socket-fuzzer --help'.\n");
+                return 2;
+        }
+        for (size_t i = 0; i < CLIENTS_MAX; i++)
+                f.clients[i] = -1;
+        (void) printf("seed %llu, %u s\n", (unsigned long long) f.random, f.seconds);
+        (void) fflush(stdout);
+        if (become_nobody() < 0 || start_sleepers(&f) < 0) {
+                perror("socket-fuzzer");
+                return 2;
+        }
+        if (check_alive(f.path) != 0)
+                return 1;
+
+        if (pthread_create(&talker, NULL, talk, &f) != 0) {
+                perror("pthread_create");
+                return 2;
+        }
+        (void) pthread_join(talker, NULL);
+        (void) printf("%u connections (%u refused, %u closed by the broker), %u records sent, %u answers, %u grants\n",
+                      f.n_connections, f.n_refused, f.n_closed, f.n_sent, f.n_answers, f.n_granted);
+        return check_alive(f.path);
+}
+
+int main(int argc, char *argv[]) {
+        return run(argc, argv);
+}

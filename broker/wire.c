@@ -6,13 +6,6 @@
 #include <string.h>
 
 #include "broker/cleanup.h"
-#include "client/rtgrant.h"
-
-/* The numbers of the reasons are one contract in two headers: policy/ depends on nothing. */
-#define X(symbol, number, word)                                                                   \
-        static_assert((int) REASON_##symbol == (int) RTGRANT_REASON_##symbol, "same number");
-REASONS(X)
-#undef X
 
 struct form {
         size_t fixed;           /* bytes that must be there: all of the first version */

@@ -5,7 +5,7 @@
 /*
  * Why a request was refused or a lease ended. One row a reason: its number on the wire (never
  * reused), its word in tables, JSON and logs. The numbers are those of enum rtgrant_reason in
- * client/rtgrant.h; broker/wire.c does not compile if they differ.
+ * client/rtgrant.h; a test does not compile if they differ.
  */
 
 #include <stdbool.h>

@@ -443,3 +443,4 @@ def test_R31_a_service_manager_that_does_not_read(daemon):
         time.sleep(0.5)  # for those that it sends at a slow pace
 
     assert_granted(client.acquire(), FIFO, 5)
+    daemon.read_messages()  # lets go of the one that waits

@@ -30,8 +30,13 @@ static void set_state(pid_t tid, const struct state *state) {
                 .period_ns = deadline ? 100 * MS : 0,
         };
 
+        int r;
+
         assert_int_equal(sched_write_nice(tid, state->nice), 0);
-        assert_int_equal(sched_write(tid, &values), 0);
+        r = sched_write(tid, &values);
+        if (r == -EBUSY && deadline)
+                test_skip("somebody else has the bandwidth for deadlines");
+        assert_int_equal(r, 0);
 }
 
 static void assert_state(pid_t tid, const struct state *state) {

@@ -603,6 +603,29 @@ static void test_a_torn_copy(void **state) {
         assert_holds(p, slot, 4);
 }
 
+/* The writer itself: the copy that counts is not touched until the other one is whole. */
+static void test_copies_take_turns(void **state) {
+        struct place *p = *state;
+        struct file before, after;
+        unsigned slot;
+
+        open_store(p);
+        slot = put_new(p, 1);
+        for (unsigned i = 2; i < 6; i++) {
+                uint32_t active = read_number(p, AT_SLOT(slot));
+
+                before = read_file(p);
+                put_again(p, slot, i);
+                after = read_file(p);
+                assert_int_equal(read_number(p, AT_SLOT(slot)), 3 - active);
+                assert_memory_equal(after.bytes + AT_COPY(slot, active), before.bytes + AT_COPY(slot, active),
+                                    sizeof(struct lease_record));
+                free(before.bytes);
+                free(after.bytes);
+        }
+        assert_holds(p, slot, 5);
+}
+
 /* Nothing of a record is believed if a bit of it is not as it was. */
 static void test_a_damaged_record(void **state) {
         struct place *p = *state;
@@ -669,6 +692,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_a_header_alone, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_of_another_boot, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_torn_copy, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_copies_take_turns, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_damaged_record, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_neither_copy_is_active, set_up, tear_down),
         };

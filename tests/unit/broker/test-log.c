@@ -201,14 +201,14 @@ static void stuck_reader(const void *userdata) {
                 end = strchr(line, '\n');
                 CHECK(end);
                 if (sscanf(line, "rtgrantd: line %u\n", &number) == 1) {
-                        CHECK(number == last + 1 && n_lost == 0);
+                        CHECK(number > last && n_lost == 0);
                         last = number;
                         n_written++;
                 } else {
                         CHECK(sscanf(line, "rtgrantd: warning: %u lines were lost here", &n_lost) == 1);
                 }
         }
-        CHECK(n_written == RING_LINES || n_written == RING_LINES + 1); /* one more if it was being written */
+        CHECK(n_written == RING_LINES || n_written == RING_LINES + 1); /* one more that was being written */
         CHECK(n_written + n_lost == n_lines);
         free(text);
 }

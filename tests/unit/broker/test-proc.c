@@ -234,6 +234,8 @@ static const struct map_case map_cases[] = {
         { "uid_map: many, but not all", "         0          0      65536\n", false },
         { "uid_map: all but one", "         0          0 4294967294\n", false },
         { "uid_map: shifted", "         0     100000 4294867295\n", false },
+        { "uid_map: all, shifted", "         0          1 4294967295\n", false },
+        { "uid_map: all, shifted within", "         1          0 4294967295\n", false },
         { "uid_map: shifted within", "         1          0 4294967294\n", false },
         { "uid_map: several lines", "         0       1000          1\n         1     100000      65536\n", false },
         { "uid_map: not set yet", "", false },

@@ -5,7 +5,15 @@
 #include <string.h>
 
 #include "broker/wire.h"
+#include "client/rtgrant.h"
+#include "policy/reason.h"
 #include "tests/unit/broker/broker-test.h"
+
+/* The numbers of the reasons are one contract in two headers: policy/ depends on nothing. */
+#define X(symbol, number, word)                                                                   \
+        static_assert((int) REASON_##symbol == (int) RTGRANT_REASON_##symbol, "same number");
+REASONS(X)
+#undef X
 
 struct form {
         const char *name;

@@ -11,8 +11,9 @@
 #include "broker/text.h"
 
 #define WANTS_SERVED (WIRE_WANT_SCHED | WIRE_WANT_NICE)
-#define WANTS_KNOWN                                                                               \
-        (WANTS_SERVED | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | WIRE_WANT_IRQ | WIRE_WANT_BLOCK_QUEUE)
+#define WANTS_KNOWN                                                                 \
+        (WANTS_SERVED | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | WIRE_WANT_IRQ | \
+         WIRE_WANT_BLOCK_QUEUE)
 
 /* Declared timing: of a cycle of at most an hour; longer ones are a mistake in the unit. */
 #define PERIOD_NS_MAX UINT64_C(3600000000000)
@@ -29,14 +30,17 @@ static bool timing_is_sound(const struct timing *timing) {
                timing->deadline_ns <= timing->period_ns && timing->period_ns <= PERIOD_NS_MAX;
 }
 
-static enum reason check_form(const struct call *call, const struct wire_acquire *wire, const struct timing *timing) {
-        if ((wire->flags & ~(uint64_t) WIRE_ACQUIRE_FLAGS_ALL) != 0 || (wire->want & ~(uint32_t) WANTS_KNOWN) != 0)
+static enum reason check_form(const struct call *call, const struct wire_acquire *wire,
+                              const struct timing *timing) {
+        if ((wire->flags & ~(uint64_t) WIRE_ACQUIRE_FLAGS_ALL) != 0 ||
+            (wire->want & ~(uint32_t) WANTS_KNOWN) != 0)
                 return REASON_INVALID;
         if ((wire->want & ~(uint32_t) WANTS_SERVED) != 0)
                 return REASON_UNSUPPORTED;
         /* a kind's value without the kind: half a request, which must not pass for a whole one */
-        if (wire->memlock_bytes != 0 || wire->cpu_latency_us != 0 || wire->block_max_sectors_kb != 0 ||
-            wire->irq_priority != 0 || wire->irq[0] != '\0' || wire->block[0] != '\0' || wire->padding != 0)
+        if (wire->memlock_bytes != 0 || wire->cpu_latency_us != 0 ||
+            wire->block_max_sectors_kb != 0 || wire->irq_priority != 0 || wire->irq[0] != '\0' ||
+            wire->block[0] != '\0' || wire->padding != 0)
                 return REASON_UNSUPPORTED;
         if (wire->lifetime > WIRE_LIFETIME_SECONDS ||
             (wire->lifetime == WIRE_LIFETIME_SECONDS) != (wire->lifetime_s != 0))
@@ -47,7 +51,8 @@ static enum reason check_form(const struct call *call, const struct wire_acquire
         return timing_is_sound(timing) ? REASON_NONE : REASON_INVALID;
 }
 
-static void refuse(const struct call *call, struct wire_answer *answer, const struct refusal *refusal) {
+static void refuse(const struct call *call, struct wire_answer *answer,
+                   const struct refusal *refusal) {
         answer->reason = refusal->reason;
         if (refusal->decision && refusal->decision->role)
                 text_copy(answer->role, sizeof(answer->role), refusal->decision->role->name);
@@ -68,7 +73,8 @@ struct situation acquire_situation(const struct call *call, struct user *user) {
                 .threads_held_by_role = user->threads_by_role,
                 .threads_total = lease_table_size(&broker->leases),
                 .grant_tokens = bucket_tokens(&user->grants, now_us),
-                .grant_wait_ms = (unsigned) ((bucket_wait_us(&user->grants, 1, now_us) + 999) / 1000),
+                .grant_wait_ms =
+                        (unsigned) ((bucket_wait_us(&user->grants, 1, now_us) + 999) / 1000),
         };
 }
 
@@ -86,8 +92,9 @@ static bool is_raise(const struct lease *lease, const struct request *request) {
         return request->wants_nice && (!nice->held || request->nice < nice->set.nice.nice);
 }
 
-static struct decision decide(const struct call *call, struct situation *now, const struct lease *lease,
-                              const struct request *request, bool *ret_uses_token) {
+static struct decision decide(const struct call *call, struct situation *now,
+                              const struct lease *lease, const struct request *request,
+                              bool *ret_uses_token) {
         *ret_uses_token = !lease || is_raise(lease, request);
         if (lease) {
                 now->leased = true;
@@ -139,20 +146,22 @@ void acquire_describe(const struct lease *lease, struct wire_answer *answer) {
                 describe_now(&now, answer);
 }
 
-static void describe_outcome(const struct lease *lease, const struct grant_outcome *outcome, struct wire_answer *answer) {
+static void describe_outcome(const struct lease *lease, const struct grant_outcome *outcome,
+                             struct wire_answer *answer) {
         describe_lease(lease, answer);
         describe_previous(&outcome->before, answer);
         describe_now(&outcome->after, answer);
 }
 
-static void describe_dry_run(const struct request *request, const struct decision *decision, pid_t tid,
-                             struct wire_answer *answer) {
+static void describe_dry_run(const struct request *request, const struct decision *decision,
+                             pid_t tid, struct wire_answer *answer) {
         struct sched_values now;
 
         if (sched_read(tid, &now) >= 0)
                 describe_previous(&now, answer);
         answer->flags |= WIRE_ANSWER_DRY_RUN;
-        answer->policy = request->wants_sched ? (uint32_t) decision->policy : answer->previous_policy;
+        answer->policy =
+                request->wants_sched ? (uint32_t) decision->policy : answer->previous_policy;
         answer->priority = request->wants_sched ? decision->priority : answer->previous_priority;
         answer->nice = request->wants_nice ? decision->nice : answer->previous_nice;
         answer->reset_on_fork = 1;
@@ -203,12 +212,14 @@ static struct lease *find_existing(const struct call *call, const struct target 
 
         if (!lease)
                 return NULL;
-        if (lease->thread.inode != target->thread.inode || lease->thread.start_time != target->thread.start_time) {
+        if (lease->thread.inode != target->thread.inode ||
+            lease->thread.start_time != target->thread.start_time) {
                 lease_end(call->broker, lease, REASON_THREAD_ENDED, "its thread ended");
                 return NULL;
         }
         if (lease->uid != call->peer->uid) {
-                lease_end(call->broker, lease, REASON_CREDENTIALS_CHANGED, "its thread runs as another user");
+                lease_end(call->broker, lease, REASON_CREDENTIALS_CHANGED,
+                          "its thread runs as another user");
                 return NULL;
         }
 
@@ -243,12 +254,14 @@ static void finish_grant(const struct acquisition *a, struct lease *lease, bool 
         struct broker *broker = a->call->broker;
 
         if (a->wire->reason[0] != '\0' || is_new)
-                text_escape(lease->reason, sizeof(lease->reason), a->wire->reason, sizeof(a->wire->reason));
+                text_escape(lease->reason, sizeof(lease->reason), a->wire->reason,
+                            sizeof(a->wire->reason));
         if (timing_is_declared(&a->timing) || is_new)
                 lease->timing = a->timing;
         lease->lifetime = a->wire->lifetime;
         lease_bind(lease, lease->lifetime == WIRE_LIFETIME_CONNECTION ? a->call->connection : NULL);
-        (void) lease_set_expiry(broker, lease, a->decision.lifetime_s, is_new ? lease->since_ms : broker_now_ms());
+        (void) lease_set_expiry(broker, lease, a->decision.lifetime_s,
+                                is_new ? lease->since_ms : broker_now_ms());
         lease_save(broker, lease, NULL);
 
         broker_tell(broker, lease, is_new ? WIRE_EVENT_GRANTED : WIRE_EVENT_UPDATED, REASON_NONE,
@@ -256,7 +269,8 @@ static void finish_grant(const struct acquisition *a, struct lease *lease, bool 
 }
 
 /* The decision is yes: do it. */
-static enum reason carry_out(struct acquisition *a, struct wire_answer *answer, struct grant_outcome *outcome) {
+static enum reason carry_out(struct acquisition *a, struct wire_answer *answer,
+                             struct grant_outcome *outcome) {
         struct broker *broker = a->call->broker;
         struct wanted wanted = wanted_from(&a->request, &a->decision);
         struct lease *lease = a->lease;
@@ -327,7 +341,8 @@ static void serve(struct acquisition *a, struct wire_answer *answer) {
         if (a->decision.verdict != VERDICT_GRANT) {
                 refusal = refusal_of(a, a->decision.reason);
                 refusal.decision = &a->decision;
-                refusal.cause = a->decision.reason == REASON_DEGRADED ? call->broker->self.cause : NULL;
+                refusal.cause =
+                        a->decision.reason == REASON_DEGRADED ? call->broker->self.cause : NULL;
                 refuse(call, answer, &refusal);
                 return;
         }
@@ -349,7 +364,8 @@ static void serve(struct acquisition *a, struct wire_answer *answer) {
                 (void) bucket_take(&a->user->grants, broker_now_us(call->broker));
 }
 
-void acquire_lease(const struct call *call, const struct wire_acquire *wire, struct wire_answer *answer) {
+void acquire_lease(const struct call *call, const struct wire_acquire *wire,
+                   struct wire_answer *answer) {
         struct acquisition a = {
                 .call = call,
                 .wire = wire,
@@ -375,7 +391,8 @@ void acquire_lease(const struct call *call, const struct wire_acquire *wire, str
 }
 
 static void refuse_update(const struct call *call, struct wire_answer *answer, enum reason reason,
-                          const struct request *request, const struct decision *decision, const char *cause) {
+                          const struct request *request, const struct decision *decision,
+                          const char *cause) {
         const struct refusal refusal = {
                 .reason = reason,
                 .uid = call->peer->uid,
@@ -389,8 +406,8 @@ static void refuse_update(const struct call *call, struct wire_answer *answer, e
 }
 
 /* The common end of UPDATE and RENEW: ask the policy, do it. */
-static void change_lease(const struct call *call, struct lease *lease, const struct request *request, bool dry_run,
-                         struct wire_answer *answer) {
+static void change_lease(const struct call *call, struct lease *lease,
+                         const struct request *request, bool dry_run, struct wire_answer *answer) {
         struct broker *broker = call->broker;
         struct situation now = acquire_situation(call, lease->user);
         struct grant_outcome outcome;
@@ -401,7 +418,8 @@ static void change_lease(const struct call *call, struct lease *lease, const str
 
         decision = decide(call, &now, lease, request, &uses_token);
         if (decision.verdict != VERDICT_GRANT) {
-                refuse_update(call, answer, decision.reason, request, &decision, broker->self.cause);
+                refuse_update(call, answer, decision.reason, request, &decision,
+                              broker->self.cause);
                 return;
         }
         if (decision.clamped)
@@ -424,7 +442,8 @@ static void change_lease(const struct call *call, struct lease *lease, const str
                 (void) lease_set_expiry(broker, lease, decision.lifetime_s, broker_now_ms());
 }
 
-static void finish_change(const struct call *call, struct lease *lease, struct wire_answer *answer) {
+static void finish_change(const struct call *call, struct lease *lease,
+                          struct wire_answer *answer) {
         if (answer->reason != REASON_NONE || (answer->flags & WIRE_ANSWER_DRY_RUN))
                 return;
 
@@ -448,8 +467,8 @@ void acquire_update(const struct call *call, struct lease *lease, const struct w
                 .clamp = wire->flags & WIRE_ACQUIRE_CLAMP,
         };
 
-        if ((wire->flags & ~flags) != 0 || (wire->want & ~(uint32_t) WANTS_KNOWN) != 0 || !timing_is_sound(&timing) ||
-            (wire->want == 0 && !timing_is_declared(&timing))) {
+        if ((wire->flags & ~flags) != 0 || (wire->want & ~(uint32_t) WANTS_KNOWN) != 0 ||
+            !timing_is_sound(&timing) || (wire->want == 0 && !timing_is_declared(&timing))) {
                 refuse_update(call, answer, REASON_INVALID, NULL, NULL, NULL);
                 return;
         }
@@ -461,12 +480,14 @@ void acquire_update(const struct call *call, struct lease *lease, const struct w
         answer->flags |= WIRE_ANSWER_UPDATED;
         if (wire->want != 0)
                 change_lease(call, lease, &request, wire->flags & WIRE_ACQUIRE_DRY_RUN, answer);
-        if (answer->reason == REASON_NONE && timing_is_declared(&timing) && !(wire->flags & WIRE_ACQUIRE_DRY_RUN))
+        if (answer->reason == REASON_NONE && timing_is_declared(&timing) &&
+            !(wire->flags & WIRE_ACQUIRE_DRY_RUN))
                 lease->timing = timing;
         finish_change(call, lease, answer);
 }
 
-void acquire_renew(const struct call *call, struct lease *lease, unsigned lifetime_s, struct wire_answer *answer) {
+void acquire_renew(const struct call *call, struct lease *lease, unsigned lifetime_s,
+                   struct wire_answer *answer) {
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
         const struct request request = {

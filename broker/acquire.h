@@ -9,14 +9,16 @@
 #include "broker/methods.h"
 
 /* ACQUIRE. @answer is zeroed by the caller. */
-void acquire_lease(const struct call *call, const struct wire_acquire *wire, struct wire_answer *answer);
+void acquire_lease(const struct call *call, const struct wire_acquire *wire,
+                   struct wire_answer *answer);
 
 /* UPDATE of a lease of the caller. */
 void acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
                     struct wire_answer *answer);
 
 /* RENEW of a lease of the caller. */
-void acquire_renew(const struct call *call, struct lease *lease, unsigned lifetime_s, struct wire_answer *answer);
+void acquire_renew(const struct call *call, struct lease *lease, unsigned lifetime_s,
+                   struct wire_answer *answer);
 
 /* The facts for policy_evaluate() about the caller of @call; all but what depends on the target. */
 struct situation acquire_situation(const struct call *call, struct user *user);

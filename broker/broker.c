@@ -60,12 +60,15 @@ static int open_state(struct broker *broker) {
         r = lease_store_open(dir, &broker->store);
         if (r == -EBADMSG)
                 log_write(broker->log, LOG_ERR, NULL,
-                          "%s/leases is not a state file that this broker wrote and nobody else could; look at it, and "
-                          "remove it to start without", dir);
+                          "%s/leases is not a state file that this broker wrote and nobody else "
+                          "could; look at it, and "
+                          "remove it to start without",
+                          dir);
         else if (r == -EBUSY)
                 log_write(broker->log, LOG_ERR, NULL, "another broker uses %s", dir);
         else if (r < 0)
-                log_write(broker->log, LOG_ERR, NULL, "cannot open %s/leases: %s", dir, strerror(-r));
+                log_write(broker->log, LOG_ERR, NULL, "cannot open %s/leases: %s", dir,
+                          strerror(-r));
         return r;
 }
 
@@ -75,15 +78,19 @@ static int open_server(struct broker *broker) {
 
         r = server_new(broker, &broker->server);
         if (r == -EADDRINUSE)
-                log_write(broker->log, LOG_ERR, NULL, "another broker serves %s; it is left alone", path);
+                log_write(broker->log, LOG_ERR, NULL, "another broker serves %s; it is left alone",
+                          path);
         else if (r == -EPROTOTYPE)
                 log_write(broker->log, LOG_ERR, NULL,
-                          "what was handed over is not one listening Unix socket of sequential packets "
+                          "what was handed over is not one listening Unix socket of sequential "
+                          "packets "
                           "(ListenSequentialPacket=)");
         else if (r == -ENOTSOCK)
-                log_write(broker->log, LOG_ERR, NULL, "%s is there and is no socket; it is left alone", path);
+                log_write(broker->log, LOG_ERR, NULL,
+                          "%s is there and is no socket; it is left alone", path);
         else if (r < 0)
-                log_write(broker->log, LOG_ERR, NULL, "cannot listen on %s: %s", path, strerror(-r));
+                log_write(broker->log, LOG_ERR, NULL, "cannot listen on %s: %s", path,
+                          strerror(-r));
         return r;
 }
 
@@ -96,7 +103,8 @@ static void recover(struct broker *broker) {
                 return;
 
         log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "recovered" },
-                  "after a broker that was killed: %u leases taken over, %u ended and restored, %u of threads that "
+                  "after a broker that was killed: %u leases taken over, %u ended and restored, %u "
+                  "of threads that "
                   "ended meanwhile, %u damaged",
                   recovery.n_adopted, recovery.n_restored, recovery.n_ended, recovery.n_damaged);
 }
@@ -163,7 +171,9 @@ unsigned broker_end_all(struct broker *broker, enum reason reason, const char *t
         }
 
         if (n > 0)
-                log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "ended-all", .reason = reason_to_string(reason) },
+                log_write(broker->log, LOG_NOTICE,
+                          &(struct log_fields) { .event = "ended-all",
+                                                .reason = reason_to_string(reason) },
                           "%u lease%s ended and restored: %s", n, n == 1 ? "" : "s", text);
         return n;
 }
@@ -183,8 +193,8 @@ static int event_level(enum wire_event_kind kind, enum reason reason) {
         }
 }
 
-static void log_event(struct broker *broker, const struct lease *lease, enum wire_event_kind kind, enum reason reason,
-                      const char *text) {
+static void log_event(struct broker *broker, const struct lease *lease, enum wire_event_kind kind,
+                      enum reason reason, const char *text) {
         static const char *const words[] = {
                 [WIRE_EVENT_GRANTED] = "granted",   [WIRE_EVENT_UPDATED] = "updated",
                 [WIRE_EVENT_ENDED] = "ended",       [WIRE_EVENT_REVOKED] = "revoked",
@@ -202,10 +212,12 @@ static void log_event(struct broker *broker, const struct lease *lease, enum wir
 
         held[0] = '\0';
         if (sched->held)
-                n = snprintf(held, sizeof(held), " SCHED_%s %d", sched_policy_to_string(sched->set.sched.policy),
+                n = snprintf(held, sizeof(held), " SCHED_%s %d",
+                             sched_policy_to_string(sched->set.sched.policy),
                              sched->set.sched.priority);
         if (nice->held)
-                (void) snprintf(held + n, sizeof(held) - (size_t) n, " nice %d", nice->set.nice.nice);
+                (void) snprintf(held + n, sizeof(held) - (size_t) n, " nice %d",
+                                nice->set.nice.nice);
 
         lease_id_to_string(lease->id, id);
         log_write(broker->log, level,
@@ -218,11 +230,12 @@ static void log_event(struct broker *broker, const struct lease *lease, enum wir
                           .tid = lease->thread.tid,
                           .uid_plus_one = lease->uid + 1,
                   },
-                  "lease %.8s of user %u: thread %d of process %d,%s in role %s: %s", id, lease->uid, lease->thread.tid,
-                  lease->thread.pid, held, lease->role, text);
+                  "lease %.8s of user %u: thread %d of process %d,%s in role %s: %s", id,
+                  lease->uid, lease->thread.tid, lease->thread.pid, held, lease->role, text);
 }
 
-void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kind kind, enum reason reason, const char *text) {
+void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kind kind,
+                 enum reason reason, const char *text) {
         struct wire_event event;
 
         log_event(broker, lease, kind, reason, text);
@@ -245,11 +258,12 @@ void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kin
 }
 
 void broker_notify(struct broker *broker, const char *state) {
-        unsigned n_leases = lease_table_size(&broker->leases), n_users = user_table_n_holders(&broker->users);
+        unsigned n_leases = lease_table_size(&broker->leases),
+                 n_users = user_table_n_holders(&broker->users);
         char text[256];
 
-        (void) snprintf(text, sizeof(text), "%s\nSTATUS=%u lease%s of %u user%s; policy %u%s%s", state,
-                        n_leases, n_leases == 1 ? "" : "s", n_users, n_users == 1 ? "" : "s",
+        (void) snprintf(text, sizeof(text), "%s\nSTATUS=%u lease%s of %u user%s; policy %u%s%s",
+                        state, n_leases, n_leases == 1 ? "" : "s", n_users, n_users == 1 ? "" : "s",
                         broker->policy_generation,
                         broker->policy_error[0] != '\0' ? " (the last reload failed)" : "",
                         broker->self.broken != REASON_NONE ? "; no real-time grants" : "");
@@ -268,8 +282,8 @@ void broker_notify_status(struct broker *broker) {
         if (!getenv("NOTIFY_SOCKET"))
                 return;
         if (!broker->status) {
-                (void) sd_event_add_time_relative(broker->event, &broker->status, CLOCK_MONOTONIC, STATUS_US, 0,
-                                                  on_status, broker);
+                (void) sd_event_add_time_relative(broker->event, &broker->status, CLOCK_MONOTONIC,
+                                                  STATUS_US, 0, on_status, broker);
                 return;
         }
 

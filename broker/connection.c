@@ -143,12 +143,14 @@ static int receive(struct connection *c, struct message *message) {
 }
 
 /* Answers with a reason of its own and, unless the client may go on, ends the connection. */
-static bool turn_away(struct connection *c, const struct wire_header *request, enum reason reason, bool go_on) {
+static bool turn_away(struct connection *c, const struct wire_header *request, enum reason reason,
+                      bool go_on) {
         struct wire_answer answer = { .reason = reason };
 
         explain_wire(&answer.explanation, reason);
         c->closing = !go_on;
-        return reply(c, &answer, wire_finish_answer(&answer, request)) && (go_on || c->n_pending > 0);
+        return reply(c, &answer, wire_finish_answer(&answer, request)) &&
+               (go_on || c->n_pending > 0);
 }
 
 /* False if the connection is over. */
@@ -187,7 +189,8 @@ static bool take_token(struct connection *c, uint64_t now_us) {
         if (bucket_take(&c->user->messages, now_us))
                 return true;
 
-        server_throttle(c->broker, c->user, bucket_wait_us(&c->user->messages, THROTTLE_TOKENS, now_us));
+        server_throttle(c->broker, c->user,
+                        bucket_wait_us(&c->user->messages, THROTTLE_TOKENS, now_us));
         return false;
 }
 
@@ -228,7 +231,8 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         return 0;
 }
 
-int connection_new(struct broker *broker, int fd, struct peer *peer, struct user *user, struct connection **ret) {
+int connection_new(struct broker *broker, int fd, struct peer *peer, struct user *user,
+                   struct connection **ret) {
         struct connection *c;
         int r;
 
@@ -265,7 +269,8 @@ struct connection *connection_free(struct connection *c) {
                 return NULL;
 
         while (!g_queue_is_empty(&c->leases))
-                lease_end(c->broker, g_queue_peek_head(&c->leases), REASON_DISCONNECTED, "its connection was closed");
+                lease_end(c->broker, g_queue_peek_head(&c->leases), REASON_DISCONNECTED,
+                          "its connection was closed");
 
         if (c->watching)
                 c->broker->n_watchers--;

@@ -20,7 +20,8 @@ struct connection;
  * Takes the connected socket @fd and @peer, on success only. @user (borrowed) is counted for it.
  * Errors: -ENOMEM.
  */
-int connection_new(struct broker *broker, int fd, struct peer *peer, struct user *user, struct connection **ret);
+int connection_new(struct broker *broker, int fd, struct peer *peer, struct user *user,
+                   struct connection **ret);
 
 /* Disconnects; ends the leases that live no longer than this. May be NULL. Returns NULL. */
 struct connection *connection_free(struct connection *connection);

@@ -19,23 +19,31 @@ static const struct {
         { REASON_VERSION, "the broker does not speak this version of the protocol",
           "update librtgrant or rtgrantd so that they match; the connection is closed" },
         { REASON_INVALID, "a value in the request is none that the kernel knows",
-          "priorities are 1..99 with FIFO and RR and 0 else, nice is -20..19, ids are 1..4194304; see sched(7)" },
+          "priorities are 1..99 with FIFO and RR and 0 else, nice is -20..19, ids are 1..4194304; "
+          "see sched(7)" },
         { REASON_UNSUPPORTED, "this broker does not give what was asked for",
-          "rtgrantctl status shows which kinds of grant it has; SCHED_FIFO, SCHED_RR, SCHED_OTHER and nice are served" },
+          "rtgrantctl status shows which kinds of grant it has; SCHED_FIFO, SCHED_RR, SCHED_OTHER "
+          "and nice are served" },
         { REASON_NO_SUCH_THREAD, "there is no such thread, or it is not yours",
-          "it may have ended meanwhile; ps -eLo pid,tid,user,comm lists threads with their owners" },
+          "it may have ended meanwhile; ps -eLo pid,tid,user,comm lists threads with their "
+          "owners" },
         { REASON_TARGET_PRIVILEGED,
           "the thread runs with more rights than its user (another group, or capabilities)",
-          "such a program must ask for itself, or be given its priority by an administrator with chrt(1)" },
-        { REASON_NAMESPACE, "the thread's number is of another pid namespace and cannot be mapped to a thread here",
+          "such a program must ask for itself, or be given its priority by an administrator with "
+          "chrt(1)" },
+        { REASON_NAMESPACE,
+          "the thread's number is of another pid namespace and cannot be mapped to a thread here",
           "ask for threads of your own process, or pass a pidfd of the other one" },
-        { REASON_TARGET_CHANGED, "the thread became another program or user while it was served; what was set is undone",
+        { REASON_TARGET_CHANGED,
+          "the thread became another program or user while it was served; what was set is undone",
           "ask again once the program runs" },
         { REASON_NO_SUCH_LEASE, "there is no such lease, or it is not yours",
           "it may have ended meanwhile; rtgrantctl list shows your leases" },
-        { REASON_NOT_CONNECTOR, "this connection was opened by another process than the one that asks",
+        { REASON_NOT_CONNECTOR,
+          "this connection was opened by another process than the one that asks",
           "after fork(2), or when handed a socket, open a connection of your own" },
-        { REASON_ADMIN_ONLY, "only an administrator may do this", "do it as root, outside any container" },
+        { REASON_ADMIN_ONLY, "only an administrator may do this",
+          "do it as root, outside any container" },
         { REASON_CONNECTIONS_PER_USER, "your user has too many connections to the broker",
           "close some; ConnectionsPerUser= in the policy sets the limit" },
         { REASON_CONNECTIONS_TOTAL, "the broker has too many connections",
@@ -44,15 +52,19 @@ static const struct {
         { REASON_KERNEL_CAPABILITY, "the kernel refused: the broker may not set priorities",
           "give rtgrantd CAP_SYS_NICE (CapabilityBoundingSet= of its unit)" },
         { REASON_KERNEL_RT_GROUP, "the kernel refused: the cgroup has no real-time budget",
-          "boot with rt_group_sched=0, or move the program to a cgroup with cpu.rt_runtime_us; nice can be had meanwhile" },
+          "boot with rt_group_sched=0, or move the program to a cgroup with cpu.rt_runtime_us; "
+          "nice can be had meanwhile" },
         { REASON_KERNEL_SECCOMP, "the kernel refused: a system call filter on the broker",
           "allow sched_setattr in SystemCallFilter= of rtgrantd's unit" },
         { REASON_KERNEL_LSM, "the kernel refused: a security module forbids it",
           "look into the audit log, and allow rtgrantd to set the scheduling of other processes" },
         { REASON_KERNEL_OTHER, "the kernel refused", "see sched_setattr(2)" },
-        { REASON_KERNEL_MISMATCH, "the kernel agreed, but other values are in force; what was set is undone",
-          "another program may be changing the thread at the same time: ananicy, gamemode, a game launcher" },
-        { REASON_DEGRADED, "the broker cannot run real-time itself, so it gives no real-time priority",
+        { REASON_KERNEL_MISMATCH,
+          "the kernel agreed, but other values are in force; what was set is undone",
+          "another program may be changing the thread at the same time: ananicy, gamemode, a game "
+          "launcher" },
+        { REASON_DEGRADED,
+          "the broker cannot run real-time itself, so it gives no real-time priority",
           "rtgrantctl status and the log say why; nice can be had meanwhile" },
         { REASON_RATE, "too many requests in a short time", "wait as long as the answer says" },
         { REASON_RELOAD_FAILED, "the policy has a fault, and the one before stays in force",
@@ -77,16 +89,19 @@ static void describe_wanted(const struct request *request, char *buffer, size_t 
 
         buffer[0] = '\0';
         if (request->wants_sched && sched_is_rt(request->policy))
-                n = snprintf(buffer, size, "SCHED_%s %d", sched_policy_to_string(request->policy), request->priority);
+                n = snprintf(buffer, size, "SCHED_%s %d", sched_policy_to_string(request->policy),
+                             request->priority);
         else if (request->wants_sched)
                 n = snprintf(buffer, size, "SCHED_%s", sched_policy_to_string(request->policy));
         if (request->wants_nice && n >= 0 && (size_t) n < size)
-                (void) snprintf(buffer + n, size - (size_t) n, "%snice %d", n > 0 ? " and " : "", request->nice);
+                (void) snprintf(buffer + n, size - (size_t) n, "%snice %d", n > 0 ? " and " : "",
+                                request->nice);
 }
 
 static void describe_policies(unsigned policies, char *buffer, size_t size) {
         (void) snprintf(buffer, size, "%s%s%s", policies & (1U << SCHED_FIFO) ? " FIFO" : "",
-                        policies & (1U << SCHED_RR) ? " RR" : "", policies & (1U << SCHED_OTHER) ? " OTHER" : "");
+                        policies & (1U << SCHED_RR) ? " RR" : "",
+                        policies & (1U << SCHED_OTHER) ? " OTHER" : "");
 }
 
 /* The bands there are, for one who asked for a priority that no role gives. */
@@ -99,27 +114,30 @@ static void describe_bands(const struct policy *policy, char *buffer, size_t siz
 
                 if (role->priority_max == 0)
                         continue;
-                n += (size_t) snprintf(buffer + n, size - n, "%s%s %d-%d", n > 0 ? ", " : "", role->name,
-                                       role->priority_min, role->priority_max);
+                n += (size_t) snprintf(buffer + n, size - n, "%s%s %d-%d", n > 0 ? ", " : "",
+                                       role->name, role->priority_min, role->priority_max);
         }
 }
 
 #define TEXT(...) (void) snprintf(ret->text, sizeof(ret->text), __VA_ARGS__)
 #define HELP(...) (void) snprintf(ret->help, sizeof(ret->help), __VA_ARGS__)
 
-static void explain_who(struct wire_explanation *ret, const struct refusal *refusal, const char *wanted) {
+static void explain_who(struct wire_explanation *ret, const struct refusal *refusal,
+                        const char *wanted) {
         const struct role *role = refusal->decision->role;
 
         switch (refusal->reason) {
         case REASON_NOT_ALLOWED:
-                TEXT("user %u asked for %s; no rule of role %s allows this user", refusal->uid, wanted,
-                     role ? role->name : "(none)");
-                HELP("an administrator can add the user to a group that the role allows (then log in anew), or to "
-                     "AllowUsers= of [Role %s]", role ? role->name : "NAME");
+                TEXT("user %u asked for %s; no rule of role %s allows this user", refusal->uid,
+                     wanted, role ? role->name : "(none)");
+                HELP("an administrator can add the user to a group that the role allows (then log "
+                     "in anew), or to "
+                     "AllowUsers= of [Role %s]",
+                     role ? role->name : "NAME");
                 break;
         case REASON_DENIED:
-                TEXT("user %u asked for %s; a rule of role %s denies this user", refusal->uid, wanted,
-                     role ? role->name : "(none)");
+                TEXT("user %u asked for %s; a rule of role %s denies this user", refusal->uid,
+                     wanted, role ? role->name : "(none)");
                 HELP("an administrator decided so; the rule's place is given");
                 break;
         case REASON_NO_SUCH_ROLE: {
@@ -131,9 +149,12 @@ static void explain_who(struct wire_explanation *ret, const struct refusal *refu
                 break;
         }
         case REASON_USER_NAMESPACE:
-                TEXT("user %u asked from within a user namespace (a container or sandbox), which the policy does "
-                     "not serve", refusal->uid);
-                HELP("an administrator can set UserNamespaces=yes in [Broker]; quotas are then those of the "
+                TEXT("user %u asked from within a user namespace (a container or sandbox), which "
+                     "the policy does "
+                     "not serve",
+                     refusal->uid);
+                HELP("an administrator can set UserNamespaces=yes in [Broker]; quotas are then "
+                     "those of the "
                      "namespace's owner");
                 break;
         default:
@@ -141,7 +162,8 @@ static void explain_who(struct wire_explanation *ret, const struct refusal *refu
         }
 }
 
-static void explain_limit(struct wire_explanation *ret, const struct refusal *refusal, const char *wanted) {
+static void explain_limit(struct wire_explanation *ret, const struct refusal *refusal,
+                          const char *wanted) {
         const struct decision *decision = refusal->decision;
         const struct role *role = decision->role;
         const char *name = role ? role->name : "(none)";
@@ -158,16 +180,17 @@ static void explain_limit(struct wire_explanation *ret, const struct refusal *re
                 describe_bands(refusal->policy, buffer, sizeof(buffer));
                 TEXT("user %u asked for %s; role %s gives %lld to %lld", refusal->uid, wanted, name,
                      (long long) decision->limit_low, (long long) decision->limit);
-                HELP("the roles give: %s; with --clamp you get the highest that is allowed", buffer);
+                HELP("the roles give: %s; with --clamp you get the highest that is allowed",
+                     buffer);
                 break;
         case REASON_NICE_LIMIT:
-                TEXT("user %u asked for %s; role %s gives nice %lld and weaker", refusal->uid, wanted, name,
-                     (long long) decision->limit);
+                TEXT("user %u asked for %s; role %s gives nice %lld and weaker", refusal->uid,
+                     wanted, name, (long long) decision->limit);
                 HELP("ask for nice %lld, or use --clamp", (long long) decision->limit);
                 break;
         case REASON_LIFETIME_LIMIT:
-                TEXT("user %u asked for a lease of %lld s; role %s gives at most %lld s", refusal->uid,
-                     (long long) decision->asked, name, (long long) decision->limit);
+                TEXT("user %u asked for a lease of %lld s; role %s gives at most %lld s",
+                     refusal->uid, (long long) decision->asked, name, (long long) decision->limit);
                 HELP("ask for less and renew the lease before it ends");
                 break;
         default:
@@ -181,14 +204,18 @@ static void explain_quota(struct wire_explanation *ret, const struct refusal *re
 
         switch (refusal->reason) {
         case REASON_THREADS_PER_USER:
-                TEXT("user %u has %lld leased threads already, which is all that a user may have", refusal->uid,
-                     (long long) decision->limit);
-                HELP("end or release some (rtgrantctl list); ThreadsPerUser= in [Broker] sets the limit");
+                TEXT("user %u has %lld leased threads already, which is all that a user may have",
+                     refusal->uid, (long long) decision->limit);
+                HELP("end or release some (rtgrantctl list); ThreadsPerUser= in [Broker] sets the "
+                     "limit");
                 break;
         case REASON_THREADS_PER_ROLE:
-                TEXT("user %u has %lld leased threads in role %s already, which is all that it gives a user",
+                TEXT("user %u has %lld leased threads in role %s already, which is all that it "
+                     "gives a user",
                      refusal->uid, (long long) decision->limit, name);
-                HELP("end or release some (rtgrantctl list); ThreadsPerUser= in [Role %s] sets the limit", name);
+                HELP("end or release some (rtgrantctl list); ThreadsPerUser= in [Role %s] sets the "
+                     "limit",
+                     name);
                 break;
         case REASON_THREADS_TOTAL:
                 TEXT("the broker has given %lld leases, which is all that it may give",
@@ -218,7 +245,8 @@ static void explain_policy(struct wire_explanation *ret, const struct refusal *r
         ret->limit = decision->limit;
         ret->retry_after_ms = decision->retry_after_ms;
         if (decision->rule.file)
-                (void) snprintf(ret->rule, sizeof(ret->rule), "%s:%u", decision->rule.file, decision->rule.line);
+                (void) snprintf(ret->rule, sizeof(ret->rule), "%s:%u", decision->rule.file,
+                                decision->rule.line);
 }
 
 void explain_refusal(struct wire_explanation *ret, const struct refusal *refusal) {
@@ -229,13 +257,16 @@ void explain_refusal(struct wire_explanation *ret, const struct refusal *refusal
         if (refusal->reason == REASON_NO_SUCH_THREAD && refusal->tid != 0 && refusal->pid != 0)
                 TEXT("there is no thread %llu of process %llu, or it is not yours",
                      (unsigned long long) refusal->tid, (unsigned long long) refusal->pid);
-        else if (refusal->reason == REASON_NO_SUCH_THREAD && (refusal->tid != 0 || refusal->pid != 0))
-                TEXT("there is no %s %llu, or it is not yours", refusal->pid != 0 ? "process" : "thread",
+        else if (refusal->reason == REASON_NO_SUCH_THREAD &&
+                 (refusal->tid != 0 || refusal->pid != 0))
+                TEXT("there is no %s %llu, or it is not yours",
+                     refusal->pid != 0 ? "process" : "thread",
                      (unsigned long long) (refusal->pid != 0 ? refusal->pid : refusal->tid));
 
         if (refusal->cause && refusal->cause[0] != '\0') {
                 size_t length = strlen(ret->text);
 
-                (void) snprintf(ret->text + length, sizeof(ret->text) - length, ": %s", refusal->cause);
+                (void) snprintf(ret->text + length, sizeof(ret->text) - length, ": %s",
+                                refusal->cause);
         }
 }

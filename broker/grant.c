@@ -31,7 +31,8 @@ static union kind_values values_wanted(const struct wanted *wanted, enum kind_in
  * A thread that was weakened by its owner or by an administrator since the grant goes back to
  * that, not to the better value it had before. RESET_ON_FORK is still ours then.
  */
-static void lower_saved(enum kind_index kind, union kind_values *saved, const union kind_values *now) {
+static void lower_saved(enum kind_index kind, union kind_values *saved,
+                        const union kind_values *now) {
         if (kind == KIND_NICE) {
                 if (now->nice.nice > saved->nice.nice)
                         saved->nice.nice = now->nice.nice;
@@ -53,7 +54,8 @@ static void share_flag(struct grant grants[_KIND_MAX]) {
         if (!sched->held || !nice->held)
                 return;
 
-        sched->saved.sched.reset_on_fork = sched->saved.sched.reset_on_fork && nice->saved.nice.reset_on_fork;
+        sched->saved.sched.reset_on_fork =
+                sched->saved.sched.reset_on_fork && nice->saved.nice.reset_on_fork;
         nice->saved.nice.reset_on_fork = true;
 }
 
@@ -85,15 +87,16 @@ static int prepare(pid_t tid, const struct wanted *wanted, const struct sched_va
 }
 
 /* Undoes the kinds up to @last, where the thread is known to be the right one. */
-static void undo(const struct lease *lease, const struct grant next[_KIND_MAX], const struct wanted *wanted,
-                 enum kind_index last) {
+static void undo(const struct lease *lease, const struct grant next[_KIND_MAX],
+                 const struct wanted *wanted, enum kind_index last) {
         for (enum kind_index kind = last + 1; kind-- > 0;) {
                 const struct grant *before = &lease->grants[kind];
 
                 if (!wants(wanted, kind))
                         continue;
 
-                (void) kinds[kind]->restore(lease->thread.tid, before->held ? &before->set : &next[kind].saved,
+                (void) kinds[kind]->restore(lease->thread.tid,
+                                            before->held ? &before->set : &next[kind].saved,
                                             &next[kind].set);
         }
 }
@@ -117,9 +120,12 @@ static void undo_stranger(struct broker *broker, pid_t tid, const struct wanted 
         }
         if (wanted->nice_too && now.nice == wanted->nice && wanted->nice < 0) {
                 (void) sched_write_nice(tid, 0);
-                log_write(broker->log, LOG_WARNING, &(struct log_fields) { .event = "undone", .tid = tid },
-                          "thread %d became another while its nice was set; it has nice 0 now, and what it had "
-                          "before cannot be known", tid);
+                log_write(broker->log, LOG_WARNING,
+                          &(struct log_fields) { .event = "undone", .tid = tid },
+                          "thread %d became another while its nice was set; it has nice 0 now, and "
+                          "what it had "
+                          "before cannot be known",
+                          tid);
         }
 }
 

@@ -41,7 +41,9 @@
  * SYS_NICE: what it is for. IPC_LOCK: its own memory stays locked as it grows. SYS_PTRACE: owners
  * of user namespaces, and /proc mounted with hidepid=. SYS_RESOURCE: its own limits.
  */
-#define CAPS_KEPT (CAP_BIT(CAP_SYS_NICE) | CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_PTRACE) | CAP_BIT(CAP_SYS_RESOURCE))
+#define CAPS_KEPT                                                                  \
+        (CAP_BIT(CAP_SYS_NICE) | CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_PTRACE) | \
+         CAP_BIT(CAP_SYS_RESOURCE))
 
 static int read_caps(struct __user_cap_data_struct data[2]) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -62,8 +64,10 @@ static void drop_capabilities(char *missing, size_t size) {
                 return;
         permitted = ((uint64_t) data[1].permitted << 32 | data[0].permitted) & CAPS_KEPT;
         if (!(permitted & CAP_BIT(CAP_SYS_NICE)))
-                (void) snprintf(missing, size, "CAP_SYS_NICE is missing: no priority can be given (is this root, and "
-                                               "does CapabilityBoundingSet= keep it?)");
+                (void) snprintf(
+                        missing, size,
+                        "CAP_SYS_NICE is missing: no priority can be given (is this root, and "
+                        "does CapabilityBoundingSet= keep it?)");
 
         for (unsigned i = 0; i < 2; i++) {
                 data[i].permitted = (uint32_t) (permitted >> (32 * i));
@@ -93,11 +97,13 @@ static void drop_code_pages(void) {
         if (proc_read(getpid(), 0, "maps", &maps, NULL) < 0)
                 return;
 
-        for (const char *line = maps; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        for (const char *line = maps; line && *line;
+             line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
                 unsigned long begin, end, inode;
                 char permissions[5];
 
-                if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &begin, &end, permissions, &inode) == 4 &&
+                if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &begin, &end, permissions,
+                           &inode) == 4 &&
                     inode != 0 && strcmp(permissions, "r-xp") == 0)
                         (void) madvise((void *) begin, end - begin, MADV_DONTNEED);
         }
@@ -129,18 +135,55 @@ static void avoid_oom_killer(void) {
  */
 static void forbid_syscalls(void) {
         static const int forbidden[] = {
-                SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork),
-                SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
-                SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(pidfd_send_signal),
-                SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns),
-                SCMP_SYS(unshare), SCMP_SYS(setuid), SCMP_SYS(setgid), SCMP_SYS(setreuid), SCMP_SYS(setregid),
-                SCMP_SYS(setresuid), SCMP_SYS(setresgid), SCMP_SYS(setfsuid), SCMP_SYS(setfsgid),
-                SCMP_SYS(setgroups), SCMP_SYS(capset), SCMP_SYS(personality),
-                SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module), SCMP_SYS(kexec_load),
-                SCMP_SYS(kexec_file_load), SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd),
-                SCMP_SYS(io_uring_setup), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
-                SCMP_SYS(reboot), SCMP_SYS(swapon), SCMP_SYS(swapoff), SCMP_SYS(iopl), SCMP_SYS(ioperm),
-                SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(sethostname), SCMP_SYS(acct),
+                SCMP_SYS(execve),
+                SCMP_SYS(execveat),
+                SCMP_SYS(fork),
+                SCMP_SYS(vfork),
+                SCMP_SYS(ptrace),
+                SCMP_SYS(process_vm_readv),
+                SCMP_SYS(process_vm_writev),
+                SCMP_SYS(pidfd_getfd),
+                SCMP_SYS(kill),
+                SCMP_SYS(tkill),
+                SCMP_SYS(pidfd_send_signal),
+                SCMP_SYS(mount),
+                SCMP_SYS(umount2),
+                SCMP_SYS(pivot_root),
+                SCMP_SYS(chroot),
+                SCMP_SYS(setns),
+                SCMP_SYS(unshare),
+                SCMP_SYS(setuid),
+                SCMP_SYS(setgid),
+                SCMP_SYS(setreuid),
+                SCMP_SYS(setregid),
+                SCMP_SYS(setresuid),
+                SCMP_SYS(setresgid),
+                SCMP_SYS(setfsuid),
+                SCMP_SYS(setfsgid),
+                SCMP_SYS(setgroups),
+                SCMP_SYS(capset),
+                SCMP_SYS(personality),
+                SCMP_SYS(init_module),
+                SCMP_SYS(finit_module),
+                SCMP_SYS(delete_module),
+                SCMP_SYS(kexec_load),
+                SCMP_SYS(kexec_file_load),
+                SCMP_SYS(bpf),
+                SCMP_SYS(perf_event_open),
+                SCMP_SYS(userfaultfd),
+                SCMP_SYS(io_uring_setup),
+                SCMP_SYS(keyctl),
+                SCMP_SYS(add_key),
+                SCMP_SYS(request_key),
+                SCMP_SYS(reboot),
+                SCMP_SYS(swapon),
+                SCMP_SYS(swapoff),
+                SCMP_SYS(iopl),
+                SCMP_SYS(ioperm),
+                SCMP_SYS(settimeofday),
+                SCMP_SYS(clock_settime),
+                SCMP_SYS(sethostname),
+                SCMP_SYS(acct),
         };
         scmp_filter_ctx filter;
 

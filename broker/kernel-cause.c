@@ -19,7 +19,8 @@
 
 /* A filter answers before the kernel looks at the arguments, of which these are impossible. */
 static bool is_filtered(void) {
-        return syscall(SYS_sched_setattr, (pid_t) syscall(SYS_gettid), NULL, 0U) < 0 && errno != EINVAL;
+        return syscall(SYS_sched_setattr, (pid_t) syscall(SYS_gettid), NULL, 0U) < 0 &&
+               errno != EINVAL;
 }
 
 static bool lacks_capability(void) {
@@ -44,7 +45,8 @@ static bool has_controller(const char *list, size_t length, const char *controll
 }
 
 int kernel_cause_parse_cpu_cgroup(const char *text, char *buffer, size_t size) {
-        for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        for (const char *line = text; line && *line;
+             line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
                 const char *list = strchr(line, ':');
                 const char *path = list ? strchr(list + 1, ':') : NULL;
                 size_t length;
@@ -146,19 +148,25 @@ enum reason kernel_cause_find(pid_t tid, int error, char *buffer, size_t size) {
                 return REASON_KERNEL_CAPABILITY;
         }
         if (proc_in_initial_userns(getpid()) == 0) {
-                text_copy(buffer, size, "the broker runs in a user namespace, where CAP_SYS_NICE counts for nothing");
+                text_copy(buffer, size,
+                          "the broker runs in a user namespace, where CAP_SYS_NICE counts for "
+                          "nothing");
                 return REASON_KERNEL_CAPABILITY;
         }
         if (lacks_group_budget(tid, words, sizeof(words))) {
-                (void) snprintf(buffer, size, "the cgroup %s has no real-time budget (cpu.rt_runtime_us is 0)", words);
+                (void) snprintf(buffer, size,
+                                "the cgroup %s has no real-time budget (cpu.rt_runtime_us is 0)",
+                                words);
                 return REASON_KERNEL_RT_GROUP;
         }
         if (is_forbidden_as_such(tid)) {
                 read_modules(words, sizeof(words));
-                (void) snprintf(buffer, size, "a security module forbids it (%s); its audit log has more", words);
+                (void) snprintf(buffer, size,
+                                "a security module forbids it (%s); its audit log has more", words);
                 return REASON_KERNEL_LSM;
         }
 
-        (void) snprintf(buffer, size, "the kernel says %s, and none of the known causes is there", strerror(-error));
+        (void) snprintf(buffer, size, "the kernel says %s, and none of the known causes is there",
+                        strerror(-error));
         return REASON_KERNEL_OTHER;
 }

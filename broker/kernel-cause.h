@@ -19,7 +19,8 @@
  */
 enum reason kernel_cause_find(pid_t tid, int error, char *buffer, size_t size);
 
-/* The path of the cgroup in a line of /proc/PID/cgroup whose controllers include cpu (version 1). */
+/* The path of the cgroup in a line of /proc/PID/cgroup whose controllers include cpu (version 1).
+ */
 int kernel_cause_parse_cpu_cgroup(const char *text, char *buffer, size_t size);
 
 #endif

@@ -141,7 +141,8 @@ void kernel_probe(struct kernel *ret) {
         kernel.thread_pidfd = fd >= 0;
         if (fd >= 0) {
                 kernel.pidfd_info = kernel_pidfd_read_creds(fd, &creds) >= 0;
-                kernel.pidfd_inode = sizeof(ino_t) == 8 && fstatfs(fd, &fs) >= 0 && fs.f_type == PIDFS_MAGIC;
+                kernel.pidfd_inode =
+                        sizeof(ino_t) == 8 && fstatfs(fd, &fs) >= 0 && fs.f_type == PIDFS_MAGIC;
         }
         kernel.peer_pidfd = probe_peer_pidfd();
 

@@ -14,7 +14,7 @@
 struct kernel {
         bool thread_pidfd;      /* pidfd_open(PIDFD_THREAD), Linux 6.9 */
         bool pidfd_info;        /* PIDFD_GET_INFO, Linux 6.13 */
-        bool pidfd_inode;       /* a pidfd's inode number is never used again before a reboot, 6.9 */
+        bool pidfd_inode; /* a pidfd's inode number is never used again before a reboot, 6.9 */
         bool peer_pidfd;        /* SO_PEERPIDFD, Linux 6.5 */
 };
 
@@ -33,7 +33,8 @@ struct creds {
 
 bool creds_equal(const struct creds *a, const struct creds *b);
 
-/* By the pidfd alone. Errors: -ESRCH (ended), -EREMOTE (other pid namespace), -ENOTTY (older kernel). */
+/* By the pidfd alone. Errors: -ESRCH (ended), -EREMOTE (other pid namespace), -ENOTTY (older
+ * kernel). */
 int kernel_pidfd_read_creds(int pidfd, struct creds *ret);
 
 /* The thread ended, or for a process's pidfd the process. */

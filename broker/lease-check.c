@@ -33,21 +33,25 @@ static bool follow_exec(struct broker *broker, struct lease *lease) {
 
         /* The former leader is gone, and its pidfd stands for the thread that took its number. */
         if (leaders)
-                lease_end(broker, leaders, REASON_THREAD_ENDED, "its thread ended by another's exec");
+                lease_end(broker, leaders, REASON_THREAD_ENDED,
+                          "its thread ended by another's exec");
         lease_rebind_thread(broker, lease, &leader, &creds);
         return true;
 }
 
 /* REASON_NONE if the thread still runs as the user it was granted to, with no more rights. */
-static enum reason check_rights(struct broker *broker, struct lease *lease, const struct creds *now, bool caps_too) {
+static enum reason check_rights(struct broker *broker, struct lease *lease, const struct creds *now,
+                                bool caps_too) {
         struct proc_status status;
 
-        if (now->ruid != lease->uid || now->euid != lease->uid || now->suid != lease->uid || now->fsuid != lease->uid)
+        if (now->ruid != lease->uid || now->euid != lease->uid || now->suid != lease->uid ||
+            now->fsuid != lease->uid)
                 return REASON_CREDENTIALS_CHANGED;
         if (now->rgid != now->egid || now->rgid != now->sgid || now->rgid != now->fsgid)
                 return REASON_CREDENTIALS_CHANGED;
 
-        /* Only exec(3) adds capabilities, and that leaves one thread: one look a process will do. */
+        /* Only exec(3) adds capabilities, and that leaves one thread: one look a process will do.
+         */
         if (!caps_too || proc_read_status(lease->thread.pid, lease->thread.tid, &status) < 0)
                 return REASON_NONE;
         if ((status.cap_permitted & ~lease->cap_permitted) == 0)
@@ -77,8 +81,10 @@ static void check_lease(struct broker *broker, struct lease *lease, bool caps_to
         if (reason != REASON_NONE) {
                 lease_end(broker, lease, reason,
                           reason == REASON_USER_NAMESPACE
-                                  ? "its process entered a user namespace, which the policy does not serve"
-                                  : "its thread runs as another user or with more rights than it was granted to");
+                                  ? "its process entered a user namespace, which the policy does "
+                                    "not serve"
+                                  : "its thread runs as another user or with more rights than it "
+                                    "was granted to");
                 return;
         }
         lease->creds = now;
@@ -102,7 +108,8 @@ void lease_check_ended(struct broker *broker, struct lease *lease) {
 void lease_check_changed(struct broker *broker, struct lease *lease) {
         lease->state = WIRE_LEASE_CHANGED;
         broker_tell(broker, lease, WIRE_EVENT_CHANGED, REASON_CHANGED_BY_OTHERS,
-                    "its thread has other values than granted, by its owner's or another program's doing");
+                    "its thread has other values than granted, by its owner's or another program's "
+                    "doing");
 }
 
 static uint64_t interval_us(const struct broker *broker) {
@@ -147,8 +154,8 @@ void lease_check_schedule(struct broker *broker) {
         if (!broker->check) {
                 if (!needed)
                         return;
-                (void) sd_event_add_time_relative(broker->event, &broker->check, CLOCK_MONOTONIC, CHECK_US,
-                                                  CHECK_US / 8, on_check, broker);
+                (void) sd_event_add_time_relative(broker->event, &broker->check, CLOCK_MONOTONIC,
+                                                  CHECK_US, CHECK_US / 8, on_check, broker);
                 return;
         }
 

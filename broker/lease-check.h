@@ -14,7 +14,8 @@ struct lease;
 /* Starts or stops the looking, after the number of leases changed. */
 void lease_check_schedule(struct broker *broker);
 
-/* The lease's thread, or its process, ended: ends the lease, unless its grants moved on by exec(3). */
+/* The lease's thread, or its process, ended: ends the lease, unless its grants moved on by exec(3).
+ */
 void lease_check_ended(struct broker *broker, struct lease *lease);
 
 /* The lease's values are not in force, by others' doing: notes it and tells. */

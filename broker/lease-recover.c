@@ -9,14 +9,16 @@
 #include "broker/ids.h"
 
 static bool policy_is_known(int policy) {
-        return policy == SCHED_OTHER || policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_BATCH ||
-               policy == SCHED_IDLE || policy == SCHED_POLICY_DEADLINE || policy == SCHED_POLICY_EXT;
+        return policy == SCHED_OTHER || policy == SCHED_FIFO || policy == SCHED_RR ||
+               policy == SCHED_BATCH || policy == SCHED_IDLE || policy == SCHED_POLICY_DEADLINE ||
+               policy == SCHED_POLICY_EXT;
 }
 
 static bool values_are_sound(const struct lease_record_values *values, int priority_max) {
-        return policy_is_known(values->policy) && values->priority >= 0 && values->priority <= priority_max &&
-               sched_is_rt(values->policy) == (values->priority != 0) && values->nice >= -20 && values->nice <= 19 &&
-               values->nice_kind >= -20 && values->nice_kind <= 19;
+        return policy_is_known(values->policy) && values->priority >= 0 &&
+               values->priority <= priority_max &&
+               sched_is_rt(values->policy) == (values->priority != 0) && values->nice >= -20 &&
+               values->nice <= 19 && values->nice_kind >= -20 && values->nice_kind <= 19;
 }
 
 static bool record_is_sound(const struct lease_record *record) {
@@ -27,13 +29,17 @@ static bool record_is_sound(const struct lease_record *record) {
                record->pid > 0 && record->tid > 0 && id_parse((uint64_t) record->pid, &pid) >= 0 &&
                id_parse((uint64_t) record->tid, &tid) >= 0 && record->want != 0 &&
                (record->want & ~(uint32_t) (WIRE_WANT_SCHED | WIRE_WANT_NICE)) == 0 &&
-               record->lifetime <= WIRE_LIFETIME_SECONDS && record->transport <= WIRE_TRANSPORT_REALTIMEKIT &&
-               memchr(record->role, '\0', sizeof(record->role)) && memchr(record->reason, '\0', sizeof(record->reason)) &&
-               values_are_sound(&record->saved, 99) && values_are_sound(&record->set, POLICY_PRIORITY_CEILING) &&
+               record->lifetime <= WIRE_LIFETIME_SECONDS &&
+               record->transport <= WIRE_TRANSPORT_REALTIMEKIT &&
+               memchr(record->role, '\0', sizeof(record->role)) &&
+               memchr(record->reason, '\0', sizeof(record->reason)) &&
+               values_are_sound(&record->saved, 99) &&
+               values_are_sound(&record->set, POLICY_PRIORITY_CEILING) &&
                values_are_sound(&record->next, POLICY_PRIORITY_CEILING);
 }
 
-static union kind_values values_from_record(const struct lease_record_values *values, enum kind_index kind) {
+static union kind_values values_from_record(const struct lease_record_values *values,
+                                            enum kind_index kind) {
         union kind_values ret = {};
 
         if (kind == KIND_NICE) {
@@ -68,11 +74,13 @@ static void read_grants(const struct lease_record *record, const struct lease_re
         }
 }
 
-static struct lease *lease_from_record(struct broker *broker, unsigned slot, const struct lease_record *record) {
+static struct lease *lease_from_record(struct broker *broker, unsigned slot,
+                                       const struct lease_record *record) {
         struct lease *lease;
         struct user *user;
 
-        user = user_get(&broker->users, broker_policy(broker), record->quota_uid, broker_now_us(broker));
+        user = user_get(&broker->users, broker_policy(broker), record->quota_uid,
+                        broker_now_us(broker));
         lease = user ? calloc(1, sizeof(*lease)) : NULL;
         if (!lease)
                 return NULL;
@@ -85,13 +93,15 @@ static struct lease *lease_from_record(struct broker *broker, unsigned slot, con
         lease->uid = record->uid;
         lease->thread = THREAD_NONE;
         lease->cap_permitted = record->cap_permitted;
-        lease->timing = (struct timing) { record->timing_ns[0], record->timing_ns[1], record->timing_ns[2] };
+        lease->timing =
+                (struct timing) { record->timing_ns[0], record->timing_ns[1], record->timing_ns[2] };
         lease->lifetime = record->lifetime;
         lease->transport = record->transport;
         lease->since_ms = record->since_ms;
         lease->slot = slot;
 
-        read_grants(record, record->state == LEASE_RECORD_LIVE ? &record->set : &record->next, lease->grants);
+        read_grants(record, record->state == LEASE_RECORD_LIVE ? &record->set : &record->next,
+                    lease->grants);
         return lease;
 }
 
@@ -123,7 +133,8 @@ static const char *why_not_adopted(const struct broker *broker, const struct lea
                 return "its connection ended with the broker that was killed";
         if (record->lifetime == WIRE_LIFETIME_SECONDS && record->expires_ms <= broker_now_ms())
                 return "its time was over";
-        if (lease->creds.ruid != record->uid || lease->creds.euid != record->uid || lease->creds.suid != record->uid)
+        if (lease->creds.ruid != record->uid || lease->creds.euid != record->uid ||
+            lease->creds.suid != record->uid)
                 return "its thread runs as another user";
         if (!policy_find_role(broker_policy(broker), record->role, NULL))
                 return "its role is no more";
@@ -149,7 +160,8 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
                 recovery->n_damaged++;
                 return;
         }
-        if (thread_open(&broker->kernel, record.pid, record.tid, &lease->thread, &lease->creds) < 0 ||
+        if (thread_open(&broker->kernel, record.pid, record.tid, &lease->thread, &lease->creds) <
+                    0 ||
             !is_same_thread(&lease->thread, &record)) {
                 (void) lease_free(broker, lease);
                 recovery->n_ended++;
@@ -174,7 +186,10 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
                 return;
         }
         if (record.lifetime == WIRE_LIFETIME_SECONDS)
-                (void) lease_set_expiry(broker, lease, (unsigned) ((record.expires_ms - broker_now_ms()) / 1000 + 1), broker_now_ms());
+                (void) lease_set_expiry(
+                        broker, lease,
+                        (unsigned) ((record.expires_ms - broker_now_ms()) / 1000 + 1),
+                        broker_now_ms());
         lease_save(broker, lease, NULL);
         recovery->n_adopted++;
 }

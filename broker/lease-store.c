@@ -69,7 +69,8 @@ static uint32_t record_sum(const struct lease_record *record) {
         const uint8_t *bytes = (const uint8_t *) record;
         uint64_t sum = UINT64_C(14695981039346656037);
 
-        for (size_t i = offsetof(struct lease_record, id); i < sizeof(*record); i += sizeof(uint64_t)) {
+        for (size_t i = offsetof(struct lease_record, id); i < sizeof(*record);
+             i += sizeof(uint64_t)) {
                 uint64_t word;
 
                 memcpy(&word, bytes + i, sizeof(word));
@@ -140,7 +141,8 @@ static int store_load(struct lease_store *store) {
                 return r;
         if (fstat(store->fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0 || st.st_nlink != 1)
+        if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0 ||
+            st.st_nlink != 1)
                 return -EBADMSG;
 
         if (st.st_size == 0)
@@ -181,7 +183,8 @@ int lease_store_open(const char *dir, struct lease_store **ret) {
 
         /* All that it may ever grow to is mapped at once: slots never move. Only what the file has
          * is touched. */
-        map = mmap(NULL, STORE_BYTES(STORE_SLOTS_MAX), PROT_READ | PROT_WRITE, MAP_SHARED, store->fd, 0);
+        map = mmap(NULL, STORE_BYTES(STORE_SLOTS_MAX), PROT_READ | PROT_WRITE, MAP_SHARED,
+                   store->fd, 0);
         if (map == MAP_FAILED) {
                 r = errno == ENODEV || errno == EACCES ? -EBADMSG : -errno;
                 goto fail;

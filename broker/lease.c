@@ -67,7 +67,8 @@ struct lease *lease_find_after(const struct lease_table *table, uint64_t seq) {
 
 static void make_id(struct lease_table *table, uint8_t id[WIRE_LEASE_ID_SIZE]) {
         /* up to 256 bytes come whole and without waiting, see getrandom(2) */
-        if (table->n_random == 0 && getrandom(table->random, sizeof(table->random), 0) == sizeof(table->random))
+        if (table->n_random == 0 &&
+            getrandom(table->random, sizeof(table->random), 0) == sizeof(table->random))
                 table->n_random = sizeof(table->random);
 
         assert(table->n_random >= WIRE_LEASE_ID_SIZE);
@@ -75,7 +76,8 @@ static void make_id(struct lease_table *table, uint8_t id[WIRE_LEASE_ID_SIZE]) {
         memcpy(id, table->random + table->n_random, WIRE_LEASE_ID_SIZE);
 }
 
-int lease_new(struct broker *broker, struct user *user, uid_t uid, struct target *target, struct lease **ret) {
+int lease_new(struct broker *broker, struct user *user, uid_t uid, struct target *target,
+              struct lease **ret) {
         struct lease *lease;
         int r;
 
@@ -130,7 +132,8 @@ static int on_expired(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 bool lease_is_rt(const struct lease *lease) {
-        return lease->grants[KIND_SCHED].held && sched_is_rt(lease->grants[KIND_SCHED].set.sched.policy);
+        return lease->grants[KIND_SCHED].held &&
+               sched_is_rt(lease->grants[KIND_SCHED].set.sched.policy);
 }
 
 void lease_count_rt(struct broker *broker, bool was_rt, bool is_rt) {
@@ -152,7 +155,8 @@ static int watch_thread(struct broker *broker, struct lease *lease) {
         int r;
 
         lease->ended = sd_event_source_disable_unref(lease->ended);
-        r = sd_event_add_io(broker->event, &lease->ended, lease->thread.fd, EPOLLIN, on_thread_ended, lease);
+        r = sd_event_add_io(broker->event, &lease->ended, lease->thread.fd, EPOLLIN,
+                            on_thread_ended, lease);
         if (r < 0)
                 return r;
 
@@ -169,7 +173,8 @@ int lease_add(struct broker *broker, struct lease *lease) {
 
         lease->seq = ++broker->leases.last_seq;
         (void) g_hash_table_insert(broker->leases.by_id, lease->id, lease);
-        (void) g_hash_table_insert(broker->leases.by_tid, GINT_TO_POINTER(lease->thread.tid), lease);
+        (void) g_hash_table_insert(broker->leases.by_tid, GINT_TO_POINTER(lease->thread.tid),
+                                   lease);
         g_tree_insert(broker->leases.by_seq, &lease->seq, lease);
         count_in(lease, 1);
         lease_count_rt(broker, false, lease_is_rt(lease));
@@ -185,7 +190,8 @@ static void lease_remove(struct broker *broker, struct lease *lease) {
         count_in(lease, -1);
 }
 
-void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thread *thread, const struct creds *creds) {
+void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thread *thread,
+                         const struct creds *creds) {
         (void) g_hash_table_remove(broker->leases.by_tid, GINT_TO_POINTER(lease->thread.tid));
         lease->ended = sd_event_source_disable_unref(lease->ended);
         thread_close(&lease->thread);
@@ -193,12 +199,14 @@ void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thre
         lease->thread = *thread;
         lease->creds = *creds;
         *thread = THREAD_NONE;
-        (void) g_hash_table_insert(broker->leases.by_tid, GINT_TO_POINTER(lease->thread.tid), lease);
+        (void) g_hash_table_insert(broker->leases.by_tid, GINT_TO_POINTER(lease->thread.tid),
+                                   lease);
         (void) watch_thread(broker, lease);
         lease_save(broker, lease, NULL);
 }
 
-int lease_set_expiry(struct broker *broker, struct lease *lease, unsigned seconds, uint64_t now_ms) {
+int lease_set_expiry(struct broker *broker, struct lease *lease, unsigned seconds,
+                     uint64_t now_ms) {
         lease->expiry = sd_event_source_disable_unref(lease->expiry);
         lease->expires_ms = 0;
         if (seconds == 0)
@@ -239,8 +247,8 @@ void lease_end(struct broker *broker, struct lease *lease, enum reason reason, c
         if (reason != REASON_THREAD_ENDED)
                 grant_restore(broker, lease);
 
-        kind = reason == REASON_RELEASED || reason == REASON_THREAD_ENDED || reason == REASON_DISCONNECTED ||
-                               reason == REASON_EXPIRED
+        kind = reason == REASON_RELEASED || reason == REASON_THREAD_ENDED ||
+                               reason == REASON_DISCONNECTED || reason == REASON_EXPIRED
                        ? WIRE_EVENT_ENDED
                        : WIRE_EVENT_REVOKED;
         broker_tell(broker, lease, kind, reason, text);
@@ -251,7 +259,8 @@ void lease_end(struct broker *broker, struct lease *lease, enum reason reason, c
         lease_check_schedule(broker);
 }
 
-static struct lease_record_values values_to_record(const struct sched_values *sched, const struct nice_values *nice) {
+static struct lease_record_values values_to_record(const struct sched_values *sched,
+                                                   const struct nice_values *nice) {
         return (struct lease_record_values) {
                 .policy = sched->policy,
                 .priority = sched->priority,
@@ -266,27 +275,33 @@ static struct lease_record_values values_to_record(const struct sched_values *sc
         };
 }
 
-void lease_save(struct broker *broker, const struct lease *lease, const struct grant next[_KIND_MAX]) {
+void lease_save(struct broker *broker, const struct lease *lease,
+                const struct grant next[_KIND_MAX]) {
         const struct grant *now = lease->grants;
         const struct grant *saved = next ? next : now;
         bool in_force = now[KIND_SCHED].held || now[KIND_NICE].held;
         struct lease_record record = {
-                .state = !next ? LEASE_RECORD_LIVE : in_force ? LEASE_RECORD_CHANGING : LEASE_RECORD_INTENT,
+                .state = !next      ? LEASE_RECORD_LIVE
+                         : in_force ? LEASE_RECORD_CHANGING
+                                    : LEASE_RECORD_INTENT,
                 .inode = lease->thread.inode,
                 .start_time = lease->thread.start_time,
                 .since_ms = lease->since_ms,
                 .expires_ms = lease->expires_ms,
                 .cap_permitted = lease->cap_permitted,
-                .timing_ns = { lease->timing.period_ns, lease->timing.computation_ns, lease->timing.deadline_ns },
+                .timing_ns = { lease->timing.period_ns, lease->timing.computation_ns,
+                               lease->timing.deadline_ns },
                 .pid = lease->thread.pid,
                 .tid = lease->thread.tid,
                 .uid = lease->uid,
                 .gid = lease->creds.rgid,
                 .quota_uid = lease->user->uid,
-                .want = (saved[KIND_SCHED].held ? WIRE_WANT_SCHED : 0) | (saved[KIND_NICE].held ? WIRE_WANT_NICE : 0),
+                .want = (saved[KIND_SCHED].held ? WIRE_WANT_SCHED : 0) |
+                        (saved[KIND_NICE].held ? WIRE_WANT_NICE : 0),
                 .lifetime = lease->lifetime,
                 .transport = lease->transport,
-                .saved = values_to_record(&saved[KIND_SCHED].saved.sched, &saved[KIND_NICE].saved.nice),
+                .saved = values_to_record(&saved[KIND_SCHED].saved.sched,
+                                          &saved[KIND_NICE].saved.nice),
                 .set = values_to_record(&now[KIND_SCHED].set.sched, &now[KIND_NICE].set.nice),
                 .next = values_to_record(&saved[KIND_SCHED].set.sched, &saved[KIND_NICE].set.nice),
         };
@@ -302,7 +317,8 @@ void lease_describe(struct broker *broker, struct lease *lease, struct wire_leas
         const struct grant *nice = &lease->grants[KIND_NICE];
         struct sched_values now = {};
 
-        if (sched_read(lease->thread.tid, &now) >= 0 && !lease->ending && lease->state == WIRE_LEASE_IN_FORCE &&
+        if (sched_read(lease->thread.tid, &now) >= 0 && !lease->ending &&
+            lease->state == WIRE_LEASE_IN_FORCE &&
             !grant_is_in_force(lease, lease->thread.tid, &now))
                 lease_check_changed(broker, lease);
 
@@ -319,7 +335,8 @@ void lease_describe(struct broker *broker, struct lease *lease, struct wire_leas
                 .policy = (uint32_t) now.policy,
                 .priority = now.priority,
                 .nice = now.nice,
-                .granted_want = (sched->held ? WIRE_WANT_SCHED : 0) | (nice->held ? WIRE_WANT_NICE : 0),
+                .granted_want =
+                        (sched->held ? WIRE_WANT_SCHED : 0) | (nice->held ? WIRE_WANT_NICE : 0),
                 .granted_policy = (uint32_t) sched->set.sched.policy,
                 .granted_priority = sched->set.sched.priority,
                 .granted_nice = nice->set.nice.nice,

@@ -82,21 +82,25 @@ struct lease *lease_find_after(const struct lease_table *table, uint64_t seq);
  * A lease for @target, with nothing granted yet and in no table. Takes target->thread on success.
  * Errors: -ENOMEM, -ENOSPC (no room in the store).
  */
-int lease_new(struct broker *broker, struct user *user, uid_t uid, struct target *target, struct lease **ret);
+int lease_new(struct broker *broker, struct user *user, uid_t uid, struct target *target,
+              struct lease **ret);
 
 /* Frees a lease that is in no table, without restoring anything. May be NULL. Returns NULL. */
 struct lease *lease_free(struct broker *broker, struct lease *lease);
 
-/* Puts @lease, whose grants are in force, into the tables and watches its thread. Errors: -ENOMEM. */
+/* Puts @lease, whose grants are in force, into the tables and watches its thread. Errors: -ENOMEM.
+ */
 int lease_add(struct broker *broker, struct lease *lease);
 
 /*
  * Binds it to another thread that its grants moved to, as exec(3) by a thread that leads no process
  * does. Takes @thread.
  */
-void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thread *thread, const struct creds *creds);
+void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thread *thread,
+                         const struct creds *creds);
 
-/* Makes it last @seconds from @now_ms (CLOCK_REALTIME, for display), or with 0 until its thread ends. */
+/* Makes it last @seconds from @now_ms (CLOCK_REALTIME, for display), or with 0 until its thread
+ * ends. */
 int lease_set_expiry(struct broker *broker, struct lease *lease, unsigned seconds, uint64_t now_ms);
 
 /* Counts it under another role. */
@@ -118,8 +122,10 @@ void lease_count_rt(struct broker *broker, bool was_rt, bool is_rt);
  */
 void lease_end(struct broker *broker, struct lease *lease, enum reason reason, const char *text);
 
-/* Writes it to the store. @next is what is about to be set, as far as it is held; NULL if nothing. */
-void lease_save(struct broker *broker, const struct lease *lease, const struct grant next[_KIND_MAX]);
+/* Writes it to the store. @next is what is about to be set, as far as it is held; NULL if nothing.
+ */
+void lease_save(struct broker *broker, const struct lease *lease,
+                const struct grant next[_KIND_MAX]);
 
 /* For listings and events; reads what is in force from the kernel. */
 void lease_describe(struct broker *broker, struct lease *lease, struct wire_lease *ret);

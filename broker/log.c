@@ -32,7 +32,7 @@ struct line {
 };
 
 struct log {
-        pthread_mutex_t lock;           /* inherits priority: the dispatcher may wait for the writer */
+        pthread_mutex_t lock; /* inherits priority: the dispatcher may wait for the writer */
         pthread_cond_t changed;
         pthread_t thread;
         int level;
@@ -61,18 +61,24 @@ static void line_to_journal(const struct line *line) {
         struct iovec iov[3 + N_FIELDS];
         int n = 0;
 
-        iov[n++] = (struct iovec) { message, (size_t) snprintf(message, sizeof(message), "MESSAGE=%s", line->text) };
-        iov[n++] = (struct iovec) { priority, (size_t) snprintf(priority, sizeof(priority), "PRIORITY=%d", line->level) };
-        iov[n++] = (struct iovec) { (char *) "SYSLOG_IDENTIFIER=rtgrantd", strlen("SYSLOG_IDENTIFIER=rtgrantd") };
+        iov[n++] = (struct iovec) { message, (size_t) snprintf(message, sizeof(message),
+                                                              "MESSAGE=%s", line->text) };
+        iov[n++] = (struct iovec) { priority, (size_t) snprintf(priority, sizeof(priority),
+                                                               "PRIORITY=%d", line->level) };
+        iov[n++] = (struct iovec) { (char *) "SYSLOG_IDENTIFIER=rtgrantd",
+                                   strlen("SYSLOG_IDENTIFIER=rtgrantd") };
         for (size_t i = 0; i < N_FIELDS; i++)
                 if (line->fields[i][0] != '\0')
-                        iov[n++] = (struct iovec) { (char *) line->fields[i], strlen(line->fields[i]) };
+                        iov[n++] =
+                                (struct iovec) { (char *) line->fields[i], strlen(line->fields[i]) };
 
         (void) sd_journal_sendv(iov, n);
 }
 
 static void line_to_stderr(const struct line *line) {
-        static const char *const words[] = { "", "", "", "error: ", "warning: ", "", "", "debug: " };
+        static const char *const words[] = {
+                "", "", "", "error: ", "warning: ", "", "", "debug: "
+        };
         char buffer[sizeof(line->text) + 64];
         int n;
 
@@ -108,7 +114,8 @@ static void *log_thread(void *userdata) {
                         line = (struct line) { .level = LOG_WARNING };
                         log->n_dropped = 0;
                         (void) snprintf(line.text, sizeof(line.text),
-                                        "%u lines were lost here: the log was read too slowly", n_dropped);
+                                        "%u lines were lost here: the log was read too slowly",
+                                        n_dropped);
                 } else if (log->stopping) {
                         break;
                 } else {
@@ -249,7 +256,8 @@ static struct line *ring_push(struct log *log, int level) {
         return line;
 }
 
-void log_write(struct log *log, int level, const struct log_fields *fields, const char *format, ...) {
+void log_write(struct log *log, int level, const struct log_fields *fields, const char *format,
+               ...) {
         struct line *line = NULL;
         va_list args;
 

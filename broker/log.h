@@ -29,7 +29,8 @@ struct log_fields {
         uid_t uid_plus_one;     /* a uid, plus one: 0 is a user */
 };
 
-/* @level: the highest of LOG_ERR..LOG_DEBUG that is written. Starts the thread. Errors: pthread_create(3). */
+/* @level: the highest of LOG_ERR..LOG_DEBUG that is written. Starts the thread. Errors:
+ * pthread_create(3). */
 int log_new(struct log **ret, int level);
 
 /* Writes what waits, for at most a second, and ends the thread. May be NULL. Returns NULL. */

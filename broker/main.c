@@ -19,26 +19,32 @@
 
 static void print_help(FILE *file) {
         (void) fprintf(file,
-                "Usage: rtgrantd [OPTION]…\n"
-                "\n"
-                "Gives unprivileged programs real-time priority, as an administrator's policy allows.\n"
-                "Stays in the foreground. SIGHUP reads the policy again; SIGTERM ends all leases, which\n"
-                "restores what was there before, and stops.\n"
-                "\n"
-                "      --socket PATH      listen there (default: " WIRE_SOCKET_PATH ")\n"
-                "      --policy PATH      read this file or directory instead of the system's policy,\n"
-                "                         " POLICY_VENDOR_FILE " and /etc/rtgrant\n"
-                "      --state DIR        keep leases there for a successor (default: /run/rtgrant)\n"
-                "      --log-level LEVEL  err, warning, notice, info or debug (default: LogLevel= of the\n"
-                "                         policy, else notice)\n"
-                "  -h, --help             show this and exit\n"
-                "  -V, --version          show the version and exit\n"
-                "\n"
-                "Example, without installing anything:\n"
-                "  rtgrantd --socket /tmp/rtgrant/socket --state /tmp/rtgrant --policy policy/policy.conf\n"
-                "  RTGRANT_SOCKET=/tmp/rtgrant/socket rtgrantctl status\n"
-                "\n"
-                "See rtgrantd(8).\n");
+                       "Usage: rtgrantd [OPTION]…\n"
+                       "\n"
+                       "Gives unprivileged programs real-time priority, as an administrator's "
+                       "policy allows.\n"
+                       "Stays in the foreground. SIGHUP reads the policy again; SIGTERM ends all "
+                       "leases, which\n"
+                       "restores what was there before, and stops.\n"
+                       "\n"
+                       "      --socket PATH      listen there (default: " WIRE_SOCKET_PATH ")\n"
+                       "      --policy PATH      read this file or directory instead of the "
+                       "system's policy,\n"
+                       "                         " POLICY_VENDOR_FILE " and /etc/rtgrant\n"
+                       "      --state DIR        keep leases there for a successor (default: "
+                       "/run/rtgrant)\n"
+                       "      --log-level LEVEL  err, warning, notice, info or debug (default: "
+                       "LogLevel= of the\n"
+                       "                         policy, else notice)\n"
+                       "  -h, --help             show this and exit\n"
+                       "  -V, --version          show the version and exit\n"
+                       "\n"
+                       "Example, without installing anything:\n"
+                       "  rtgrantd --socket /tmp/rtgrant/socket --state /tmp/rtgrant --policy "
+                       "policy/policy.conf\n"
+                       "  RTGRANT_SOCKET=/tmp/rtgrant/socket rtgrantctl status\n"
+                       "\n"
+                       "See rtgrantd(8).\n");
 }
 
 /* 1: go on; 0: all said; negative: usage. */
@@ -75,8 +81,10 @@ static int parse_options(int argc, char *argv[], struct broker_options *ret) {
                 case OPT_LOG_LEVEL:
                         ret->log_level = log_level_from_string(optarg);
                         if (ret->log_level < 0) {
-                                (void) fprintf(stderr, "rtgrantd: '%s' is no log level: "
-                                                       "err, warning, notice, info or debug\n", optarg);
+                                (void) fprintf(stderr,
+                                               "rtgrantd: '%s' is no log level: "
+                                               "err, warning, notice, info or debug\n",
+                                               optarg);
                                 return -EINVAL;
                         }
                         break;
@@ -92,7 +100,9 @@ static int parse_options(int argc, char *argv[], struct broker_options *ret) {
                 }
 
         if (optind < argc) {
-                (void) fprintf(stderr, "rtgrantd: unexpected argument '%s'\nTry 'rtgrantd --help'.\n", argv[optind]);
+                (void) fprintf(stderr,
+                               "rtgrantd: unexpected argument '%s'\nTry 'rtgrantd --help'.\n",
+                               argv[optind]);
                 return -EINVAL;
         }
         return 1;
@@ -102,7 +112,8 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si,
         struct broker *broker = userdata;
         char state[64];
 
-        (void) snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, broker_now_us(broker));
+        (void) snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+                        broker_now_us(broker));
         log_notify(broker->log, state);
         (void) broker_reload(broker, NULL);
         broker_notify(broker, "READY=1");
@@ -131,7 +142,8 @@ static int serve(struct broker *broker) {
         if (r >= 0)
                 r = sd_event_add_signal(broker->event, NULL, SIGHUP, on_reload, broker);
         if (r >= 0)
-                r = sd_event_add_time_relative(broker->event, NULL, CLOCK_MONOTONIC, 0, 0, on_watchdog, broker);
+                r = sd_event_add_time_relative(broker->event, NULL, CLOCK_MONOTONIC, 0, 0,
+                                               on_watchdog, broker);
         if (r < 0)
                 return r;
 
@@ -153,7 +165,8 @@ static int run(int argc, char *argv[]) {
         if (r <= 0)
                 return r == 0 ? EXIT_SUCCESS : EXIT_USAGE;
 
-        /* Before there are threads: all of them inherit the mask, and the loop reads the signals. */
+        /* Before there are threads: all of them inherit the mask, and the loop reads the signals.
+         */
         (void) sigemptyset(&signals);
         (void) sigaddset(&signals, SIGTERM);
         (void) sigaddset(&signals, SIGINT);

@@ -20,10 +20,12 @@
 struct method {
         const char *name;
         bool admin;
-        size_t (*handle)(const struct call *call, const union wire_request *request, union wire_response *ret);
+        size_t (*handle)(const struct call *call, const union wire_request *request,
+                         union wire_response *ret);
 };
 
-static size_t answer_reason(const union wire_request *request, union wire_response *ret, enum reason reason) {
+static size_t answer_reason(const union wire_request *request, union wire_response *ret,
+                            enum reason reason) {
         ret->answer.reason = reason;
         if (reason != REASON_NONE && ret->answer.explanation.text[0] == '\0')
                 explain_wire(&ret->answer.explanation, reason);
@@ -40,8 +42,9 @@ static void offer_roles(const struct call *call, struct wire_hello_reply *hello)
                 struct rule rule;
                 enum reason reason;
 
-                reason = now.in_user_namespace && !policy->user_namespaces ? REASON_USER_NAMESPACE
-                                                                           : policy_role_admits(role, &now, &rule);
+                reason = now.in_user_namespace && !policy->user_namespaces
+                                 ? REASON_USER_NAMESPACE
+                                 : policy_role_admits(role, &now, &rule);
                 *offer = (struct wire_offer) {
                         .reason = reason,
                         .policies = role->policies,
@@ -55,7 +58,8 @@ static void offer_roles(const struct call *call, struct wire_hello_reply *hello)
         }
 }
 
-static size_t method_hello(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_hello(const struct call *call, const union wire_request *request,
+                           union wire_response *ret) {
         struct broker *broker = call->broker;
         struct wire_hello_reply *hello = &ret->hello;
 
@@ -107,23 +111,28 @@ static void log_refusal(const struct call *call, const struct wire_answer *answe
         /* Threads end all the time; and that the broker is degraded was said when it became so. */
         if (answer->reason == REASON_NO_SUCH_THREAD || answer->reason == REASON_DEGRADED)
                 return;
-        if ((answer->reason == user->last_refusal && now_us < user->last_refusal_us + USER_LOG_REFILL_US) ||
+        if ((answer->reason == user->last_refusal &&
+             now_us < user->last_refusal_us + USER_LOG_REFILL_US) ||
             !bucket_take(&user->lines, now_us)) {
                 user->n_lines_suppressed++;
                 return;
         }
         if (user->n_lines_suppressed > 0)
-                (void) snprintf(more, sizeof(more), " (%u refusals before were not logged)", user->n_lines_suppressed);
+                (void) snprintf(more, sizeof(more), " (%u refusals before were not logged)",
+                                user->n_lines_suppressed);
 
         user->n_lines_suppressed = 0;
         user->last_refusal = answer->reason;
         user->last_refusal_us = now_us;
-        log_write(call->broker->log, LOG_NOTICE, &fields, "refused process %d of user %u (%s): %s%s%s%s%s",
-                  call->peer->pid, call->peer->uid, fields.reason, answer->explanation.text, answer->explanation.rule[0] != '\0' ? " [" : "",
-                  answer->explanation.rule, answer->explanation.rule[0] != '\0' ? "]" : "", more);
+        log_write(call->broker->log, LOG_NOTICE, &fields,
+                  "refused process %d of user %u (%s): %s%s%s%s%s", call->peer->pid,
+                  call->peer->uid, fields.reason, answer->explanation.text,
+                  answer->explanation.rule[0] != '\0' ? " [" : "", answer->explanation.rule,
+                  answer->explanation.rule[0] != '\0' ? "]" : "", more);
 }
 
-static size_t method_acquire(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_acquire(const struct call *call, const union wire_request *request,
+                             union wire_response *ret) {
         acquire_lease(call, &request->acquire, &ret->answer);
 
         if (ret->answer.reason != REASON_NONE && !(request->acquire.flags & WIRE_ACQUIRE_DRY_RUN))
@@ -138,7 +147,8 @@ static struct lease *find_own(const struct call *call, const uint8_t id[WIRE_LEA
         return lease && lease->uid == call->peer->uid ? lease : NULL;
 }
 
-static size_t method_update(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_update(const struct call *call, const union wire_request *request,
+                            union wire_response *ret) {
         struct lease *lease = find_own(call, request->update.id);
 
         if (!lease)
@@ -150,7 +160,8 @@ static size_t method_update(const struct call *call, const union wire_request *r
         return wire_finish_answer(&ret->answer, &request->header);
 }
 
-static size_t method_renew(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_renew(const struct call *call, const union wire_request *request,
+                           union wire_response *ret) {
         struct lease *lease = find_own(call, request->lease.id);
 
         if (!lease)
@@ -160,8 +171,9 @@ static size_t method_renew(const struct call *call, const union wire_request *re
         return wire_finish_answer(&ret->answer, &request->header);
 }
 
-static size_t end_one(const struct call *call, struct lease *lease, const union wire_request *request,
-                      union wire_response *ret, enum reason reason, const char *text) {
+static size_t end_one(const struct call *call, struct lease *lease,
+                      const union wire_request *request, union wire_response *ret,
+                      enum reason reason, const char *text) {
         struct lease after = *lease;
 
         acquire_describe(lease, &ret->answer);
@@ -174,7 +186,8 @@ static size_t end_one(const struct call *call, struct lease *lease, const union 
         return wire_finish_answer(&ret->answer, &request->header);
 }
 
-static size_t method_release(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_release(const struct call *call, const union wire_request *request,
+                             union wire_response *ret) {
         struct lease *lease = find_own(call, request->lease.id);
 
         if (!lease)
@@ -183,7 +196,8 @@ static size_t method_release(const struct call *call, const union wire_request *
         return end_one(call, lease, request, ret, REASON_RELEASED, "released by its holder");
 }
 
-static size_t method_revoke(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_revoke(const struct call *call, const union wire_request *request,
+                            union wire_response *ret) {
         struct lease *lease = lease_find(&call->broker->leases, request->lease.id);
 
         if (!lease)
@@ -192,7 +206,8 @@ static size_t method_revoke(const struct call *call, const union wire_request *r
         return end_one(call, lease, request, ret, REASON_REVOKED, "revoked by an administrator");
 }
 
-static size_t method_list(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_list(const struct call *call, const union wire_request *request,
+                          union wire_response *ret) {
         bool all = request->list.flags & WIRE_LIST_ALL;
         struct wire_list_reply *list = &ret->list;
         struct lease *lease;
@@ -218,14 +233,17 @@ static size_t method_list(const struct call *call, const union wire_request *req
         }
 
         wire_finish(&list->header, &request->header,
-                    offsetof(struct wire_list_reply, leases) + list->n_leases * sizeof(struct wire_lease));
+                    offsetof(struct wire_list_reply, leases) +
+                            list->n_leases * sizeof(struct wire_lease));
         return list->header.size;
 }
 
-static size_t method_watch(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_watch(const struct call *call, const union wire_request *request,
+                           union wire_response *ret) {
         bool all = request->list.flags & WIRE_LIST_ALL;
 
-        if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0 || request->list.after != 0)
+        if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0 ||
+            request->list.after != 0)
                 return answer_reason(request, ret, REASON_INVALID);
         if (all && !call->peer->admin)
                 return answer_reason(request, ret, REASON_ADMIN_ONLY);
@@ -236,24 +254,29 @@ static size_t method_watch(const struct call *call, const union wire_request *re
         return answer_reason(request, ret, REASON_NONE);
 }
 
-static size_t method_reload(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_reload(const struct call *call, const union wire_request *request,
+                            union wire_response *ret) {
         enum reason reason;
 
         reason = broker_reload(call->broker, &ret->answer.count);
+        broker_notify_status(call->broker);
         if (reason != REASON_NONE) {
                 explain_wire(&ret->answer.explanation, reason);
-                (void) snprintf(ret->answer.explanation.text, sizeof(ret->answer.explanation.text), "%s",
-                                call->broker->policy_error);
+                (void) snprintf(ret->answer.explanation.text, sizeof(ret->answer.explanation.text),
+                                "%s", call->broker->policy_error);
         }
         return answer_reason(request, ret, reason);
 }
 
-static size_t method_restore_all(const struct call *call, const union wire_request *request, union wire_response *ret) {
-        ret->answer.count = broker_end_all(call->broker, REASON_REVOKED, "all leases were ended by an administrator");
+static size_t method_restore_all(const struct call *call, const union wire_request *request,
+                                 union wire_response *ret) {
+        ret->answer.count = broker_end_all(call->broker, REASON_REVOKED,
+                                           "all leases were ended by an administrator");
         return answer_reason(request, ret, REASON_NONE);
 }
 
-static size_t method_policy(const struct call *call, const union wire_request *request, union wire_response *ret) {
+static size_t method_policy(const struct call *call, const union wire_request *request,
+                            union wire_response *ret) {
         struct wire_policy_reply *policy = &ret->policy;
         struct policy_entry entry;
         uint64_t index = request->list.after;
@@ -265,7 +288,8 @@ static size_t method_policy(const struct call *call, const union wire_request *r
         policy->entry_size = sizeof(struct wire_policy_entry);
         policy->policy_generation = call->broker->policy_generation;
 
-        while (index < SIZE_MAX && policy_store_entry(call->broker->policy, (size_t) index, &entry)) {
+        while (index < SIZE_MAX &&
+               policy_store_entry(call->broker->policy, (size_t) index, &entry)) {
                 struct wire_policy_entry *to = &policy->entries[policy->n_entries];
 
                 if (policy->n_entries == WIRE_POLICY_ENTRIES_MAX) {
@@ -277,13 +301,15 @@ static size_t method_policy(const struct call *call, const union wire_request *r
                 text_copy(to->key, sizeof(to->key), entry.key);
                 text_escape(to->value, sizeof(to->value), entry.value, strlen(entry.value));
                 if (entry.rule.file)
-                        (void) snprintf(to->origin, sizeof(to->origin), "%s:%u", entry.rule.file, entry.rule.line);
+                        (void) snprintf(to->origin, sizeof(to->origin), "%s:%u", entry.rule.file,
+                                        entry.rule.line);
                 policy->n_entries++;
                 index++;
         }
 
         wire_finish(&policy->header, &request->header,
-                    offsetof(struct wire_policy_reply, entries) + policy->n_entries * sizeof(struct wire_policy_entry));
+                    offsetof(struct wire_policy_reply, entries) +
+                            policy->n_entries * sizeof(struct wire_policy_entry));
         return policy->header.size;
 }
 
@@ -301,7 +327,8 @@ static const struct method methods[] = {
         [WIRE_POLICY] = { "policy", false, method_policy },
 };
 
-size_t methods_call(const struct call *call, const union wire_request *request, union wire_response *ret) {
+size_t methods_call(const struct call *call, const union wire_request *request,
+                    union wire_response *ret) {
         const struct method *method = &methods[request->header.verb];
 
         memset(&ret->answer, 0, sizeof(ret->answer));

@@ -19,6 +19,7 @@ struct call {
 };
 
 /* Carries out one request and fills in the reply. Returns how many bytes of it to send. */
-size_t methods_call(const struct call *call, const union wire_request *request, union wire_response *ret);
+size_t methods_call(const struct call *call, const union wire_request *request,
+                    union wire_response *ret);
 
 #endif

@@ -77,7 +77,8 @@ static bool are_in_same_namespace(pid_t a, pid_t b) {
         return stat(path, &stb) >= 0 && sta.st_dev == stb.st_dev && sta.st_ino == stb.st_ino;
 }
 
-enum reason namespace_find_process(const struct peer *peer, pid_t inner, pid_t *ret_pid, unsigned *n_scanned) {
+enum reason namespace_find_process(const struct peer *peer, pid_t inner, pid_t *ret_pid,
+                                   unsigned *n_scanned) {
         _cleanup_(cleanup_closedir) DIR *dir = NULL;
         unsigned n_entries = 0;
         pid_t pid;

@@ -21,6 +21,7 @@ enum reason namespace_find_thread(pid_t pid, pid_t inner, pid_t *ret_tid, unsign
  * The number here of the process that @peer knows as @inner, if it is of the same user and in the
  * same pid namespace. REASON_NAMESPACE if it is not found, or there are too many to look at.
  */
-enum reason namespace_find_process(const struct peer *peer, pid_t inner, pid_t *ret_pid, unsigned *n_scanned);
+enum reason namespace_find_process(const struct peer *peer, pid_t inner, pid_t *ret_pid,
+                                   unsigned *n_scanned);
 
 #endif

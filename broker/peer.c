@@ -118,7 +118,8 @@ int peer_read_quota_uid(pid_t pid, uid_t uid, bool *ret_in_user_namespace, uid_t
         if (r > 0)
                 return 0;
 
-        /* A user may map any number of subordinate uids; the quota is that of the user behind them. */
+        /* A user may map any number of subordinate uids; the quota is that of the user behind them.
+         */
         r = proc_userns_owner(pid, &owner);
         if (r == -EACCES || r == -EPERM)
                 r = read_loginuid(pid, &owner);

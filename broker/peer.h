@@ -18,21 +18,22 @@ struct peer {
         uid_t uid;              /* effective, at connect(2) */
         gid_t *gids;            /* owned; all groups, the effective one first */
         size_t n_gids;
-        pid_t pid;              /* of the process; 0 if it lives in a pid namespace not below ours */
+        pid_t pid; /* of the process; 0 if it lives in a pid namespace not below ours */
         int pidfd;              /* owned */
 
         bool complete;          /* the rest is known */
         unsigned ns_depth;      /* pid namespaces below ours that it lives in */
         pid_t ns_pid;           /* its number in the innermost */
         bool in_user_namespace;
-        uid_t quota_uid;        /* whose quotas it uses: its uid, or the owner of its user namespace */
+        uid_t quota_uid; /* whose quotas it uses: its uid, or the owner of its user namespace */
         uint64_t cap_permitted;
         bool admin;             /* uid 0 in the initial pid and user namespaces */
 };
 
 #define PEER_NONE ((struct peer) { .pidfd = -1 })
 
-/* Errors: -EREMOTE (not visible in our pid namespace), -ESRCH (gone already), -ENOMEM, getsockopt(2). */
+/* Errors: -EREMOTE (not visible in our pid namespace), -ESRCH (gone already), -ENOMEM,
+ * getsockopt(2). */
 int peer_init_from_socket(const struct kernel *kernel, int fd, struct peer *ret);
 
 /* REASON_NONE, REASON_NO_SUCH_THREAD if the process is gone, REASON_RESOURCES. */

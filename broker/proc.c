@@ -26,7 +26,8 @@ int proc_parse_stat(const char *text, size_t length, struct proc_stat *ret) {
                 return -EBADMSG;
 
         if (sscanf(close_paren + 1,
-                   " %c %d %*d %*d %*d %*d %" SCNu32 " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+                   " %c %d %*d %*d %*d %*d %" SCNu32
+                   " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
                    &stat.state, &ppid, &stat.flags, &stat.start_time) != 4)
                 return -EBADMSG;
 
@@ -87,7 +88,8 @@ static int parse_status_line(const char *key, const char *value, struct proc_sta
         if (strcmp(key, "NSpid") == 0)
                 return parse_ns_pids(value, status) ? 0 : -EBADMSG;
         if (strcmp(key, "CapPrm") == 0)
-                return sscanf(value, "%" SCNx64, &status->cap_permitted) == 1 ? SEEN_CAPS : -EBADMSG;
+                return sscanf(value, "%" SCNx64, &status->cap_permitted) == 1 ? SEEN_CAPS
+                                                                              : -EBADMSG;
         if (strcmp(key, "CapEff") == 0)
                 return sscanf(value, "%" SCNx64, &status->cap_effective) == 1 ? 0 : -EBADMSG;
         if (strcmp(key, "Seccomp") == 0 && sscanf(value, "%d", &mode) == 1)
@@ -113,8 +115,9 @@ int proc_parse_status(const char *text, size_t length, struct proc_status *ret) 
                 /* Longer keys and values (groups) are none of those looked for. */
                 if (colon && (size_t) (colon - line) < sizeof(key)) {
                         text_copy(key, (size_t) (colon - line) + 1, line);
-                        text_copy(value, (size_t) (stop - colon) < sizeof(value) ? (size_t) (stop - colon)
-                                                                                : sizeof(value),
+                        text_copy(value,
+                                  (size_t) (stop - colon) < sizeof(value) ? (size_t) (stop - colon)
+                                                                          : sizeof(value),
                                   colon + 1);
                         r = parse_status_line(key, value, &status);
                         if (r < 0)
@@ -252,7 +255,8 @@ int proc_userns_owner(pid_t pid, uid_t *ret) {
         if (fd < 0)
                 return errno == ENOENT ? -ESRCH : -errno;
 
-        /* Up to 32 levels (create_user_ns()), then the initial one, whose parent is out of reach. */
+        /* Up to 32 levels (create_user_ns()), then the initial one, whose parent is out of reach.
+         */
         for (unsigned level = 0; level <= 33; level++) {
                 int parent = ioctl(fd, NS_GET_PARENT);
 

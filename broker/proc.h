@@ -62,7 +62,8 @@ int proc_read_status(pid_t pid, pid_t tid, struct proc_status *ret);
 /* The thread's name, made printable; "" if it cannot be read. */
 void proc_read_comm(pid_t pid, pid_t tid, char *buffer, size_t size);
 
-/* Whether the process is in the initial user namespace, as far as its uid_map shows. Errors: as proc_read(). */
+/* Whether the process is in the initial user namespace, as far as its uid_map shows. Errors: as
+ * proc_read(). */
 int proc_in_initial_userns(pid_t pid);
 
 /*

@@ -23,7 +23,8 @@ void broker_log_policy_messages(struct broker *broker, int level, const char *me
 
                 text_escape(text, sizeof(text), line, length);
                 drop_word(text, "warning: "); /* the line's level says so */
-                log_write(broker->log, level, &(struct log_fields) { .event = "policy" }, "%s", text);
+                log_write(broker->log, level, &(struct log_fields) { .event = "policy" }, "%s",
+                          text);
                 line += length + (line[length] == '\n');
         }
 }
@@ -45,7 +46,8 @@ static bool names(const struct id_list *list, uint32_t id) {
 }
 
 /* What @role still gives of what the lease holds. False if nothing of it can be kept. */
-static bool fit(const struct lease *lease, const struct role *role, struct wanted *ret, bool *ret_lower) {
+static bool fit(const struct lease *lease, const struct role *role, struct wanted *ret,
+                bool *ret_lower) {
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
 
@@ -56,8 +58,9 @@ static bool fit(const struct lease *lease, const struct role *role, struct wante
                 return false;
 
         if (sched->held) {
-                int priority_max = role->priority_max < POLICY_PRIORITY_CEILING ? role->priority_max
-                                                                                : POLICY_PRIORITY_CEILING;
+                int priority_max = role->priority_max < POLICY_PRIORITY_CEILING
+                                           ? role->priority_max
+                                           : POLICY_PRIORITY_CEILING;
 
                 if (!(role->policies & (1U << sched->set.sched.policy)))
                         return false;
@@ -88,7 +91,8 @@ static bool fit_lease(struct broker *broker, struct lease *lease) {
         bool lower;
 
         if (!role || !fit(lease, role, &wanted, &lower)) {
-                lease_end(broker, lease, REASON_POLICY_RELOAD, "the new policy does not give it any more");
+                lease_end(broker, lease, REASON_POLICY_RELOAD,
+                          "the new policy does not give it any more");
                 return true;
         }
         /* What somebody else lowered meanwhile is not raised to the new limit. */
@@ -96,11 +100,13 @@ static bool fit_lease(struct broker *broker, struct lease *lease) {
                 return false;
 
         if (grant_apply(broker, lease, &wanted, &outcome) != REASON_NONE) {
-                lease_end(broker, lease, REASON_POLICY_RELOAD, "it could not be lowered to what the new policy gives");
+                lease_end(broker, lease, REASON_POLICY_RELOAD,
+                          "it could not be lowered to what the new policy gives");
                 return true;
         }
         lease_save(broker, lease, NULL);
-        broker_tell(broker, lease, WIRE_EVENT_LOWERED, REASON_POLICY_RELOAD, "lowered to what the new policy gives");
+        broker_tell(broker, lease, WIRE_EVENT_LOWERED, REASON_POLICY_RELOAD,
+                    "lowered to what the new policy gives");
         return true;
 }
 
@@ -136,7 +142,8 @@ static void keep_error(struct broker *broker, const char *messages) {
         size_t length = messages ? strcspn(messages, "\n") : 0;
 
         if (length == 0)
-                text_copy(broker->policy_error, sizeof(broker->policy_error), "the policy could not be read");
+                text_copy(broker->policy_error, sizeof(broker->policy_error),
+                          "the policy could not be read");
         else
                 text_escape(broker->policy_error, sizeof(broker->policy_error), messages, length);
 }
@@ -170,7 +177,8 @@ enum reason broker_reload(struct broker *broker, unsigned *ret_n_lowered) {
         n = broker_fit_leases(broker);
 
         log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "reloaded" },
-                  "policy read anew: %u leases, of which %u were lowered or ended", lease_table_size(&broker->leases), n);
+                  "policy read anew: %u leases, of which %u were lowered or ended",
+                  lease_table_size(&broker->leases), n);
         if (ret_n_lowered)
                 *ret_n_lowered = n;
         return REASON_NONE;

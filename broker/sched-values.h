@@ -26,7 +26,8 @@ struct sched_values {
         int priority;           /* with FIFO and RR, else 0 */
         int nice;               /* the static one: in force whenever the thread is not real-time */
         bool reset_on_fork;
-        uint64_t runtime_ns;    /* OTHER and BATCH: custom slice (Linux 6.12), 0 if default; DEADLINE */
+        uint64_t
+                runtime_ns; /* OTHER and BATCH: custom slice (Linux 6.12), 0 if default; DEADLINE */
         uint64_t deadline_ns;   /* DEADLINE only */
         uint64_t period_ns;
         uint64_t other_flags;   /* SCHED_FLAG_RECLAIM, _DL_OVERRUN: kept as they are */

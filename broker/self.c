@@ -23,7 +23,8 @@ static uint64_t own_cpu_ns(void) {
         return (uint64_t) ts.tv_sec * UINT64_C(1000000000) + (uint64_t) ts.tv_nsec;
 }
 
-/* The dispatcher calls all of this; 0 would do for "this thread", but 0 never goes to the kernel. */
+/* The dispatcher calls all of this; 0 would do for "this thread", but 0 never goes to the kernel.
+ */
 static int set_own(bool rt) {
         struct sched_values values = {
                 .policy = rt ? SCHED_FIFO : SCHED_OTHER,
@@ -44,7 +45,8 @@ static void self_try(struct self *self) {
                 return;
         }
 
-        self->broken = kernel_cause_find((pid_t) syscall(SYS_gettid), r, self->cause, sizeof(self->cause));
+        self->broken =
+                kernel_cause_find((pid_t) syscall(SYS_gettid), r, self->cause, sizeof(self->cause));
 }
 
 void self_init(struct self *self, struct log *log) {
@@ -53,8 +55,10 @@ void self_init(struct self *self, struct log *log) {
         self_try(self);
         if (self->broken != REASON_NONE)
                 log_write(log, LOG_ERR,
-                          &(struct log_fields) { .event = "degraded", .reason = reason_to_string(self->broken) },
-                          "cannot run real-time itself, so no real-time grants will be given: %s", self->cause);
+                          &(struct log_fields) { .event = "degraded",
+                                                .reason = reason_to_string(self->broken) },
+                          "cannot run real-time itself, so no real-time grants will be given: %s",
+                          self->cause);
 }
 
 bool self_can_raise(struct self *self) {
@@ -85,10 +89,13 @@ static void self_apply(struct self *self) {
         if (!raise)
                 return; /* still above everything, which does no harm; tried again next time */
 
-        self->broken = kernel_cause_find((pid_t) syscall(SYS_gettid), r, self->cause, sizeof(self->cause));
+        self->broken =
+                kernel_cause_find((pid_t) syscall(SYS_gettid), r, self->cause, sizeof(self->cause));
         log_write(self->log, LOG_ERR,
-                  &(struct log_fields) { .event = "degraded", .reason = reason_to_string(self->broken) },
-                  "cannot run real-time itself any more, so no more real-time grants will be given: %s",
+                  &(struct log_fields) { .event = "degraded",
+                                        .reason = reason_to_string(self->broken) },
+                  "cannot run real-time itself any more, so no more real-time grants will be "
+                  "given: %s",
                   self->cause);
 }
 
@@ -123,7 +130,8 @@ void self_charge(struct self *self, uint64_t now_us) {
         self_apply(self);
         if (!self->over_budget_said)
                 log_write(self->log, LOG_WARNING, &(struct log_fields) { .event = "own-budget" },
-                          "so many requests that serving them took %u ms of real-time CPU within a second; "
+                          "so many requests that serving them took %u ms of real-time CPU within a "
+                          "second; "
                           "going on at normal priority until the second is over (said once)",
                           BUDGET_NS / 1000000);
         self->over_budget_said = true;

@@ -28,21 +28,22 @@
 struct server {
         struct broker *broker;          /* borrowed; outlives the server */
         int fd;                         /* owned; listening */
-        int spare_fd;                   /* owned; given up to accept and turn away when none is left */
+        int spare_fd; /* owned; given up to accept and turn away when none is left */
         int lock_fd;                    /* owned; -1 if systemd made the socket */
         char *path;                     /* owned; NULL if systemd made the socket */
         sd_event_source *accept;        /* owned */
         sd_event_source *retry;         /* owned; runs while no descriptor is left */
         sd_event_source *hello;         /* owned; runs while somebody has not said anything yet */
         unsigned n_silent;              /* connections that have not said anything yet */
-        GQueue connections;             /* of struct connection, embedded links, in order of arrival */
+        GQueue connections; /* of struct connection, embedded links, in order of arrival */
 };
 
 void server_drop(int fd) {
         uint8_t byte;
 
         (void) shutdown(fd, SHUT_RD);
-        for (unsigned i = 0; i < 64 && recv(fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) > 0; i++)
+        for (unsigned i = 0; i < 64 && recv(fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) > 0;
+             i++)
                 ;
         (void) close(fd);
 }
@@ -100,8 +101,9 @@ static void expect_hello(struct server *server, struct connection *c, uint64_t n
         connection_set_hello_deadline_us(c, now_us + HELLO_US);
 
         if (!server->hello) {
-                (void) sd_event_add_time(server->broker->event, &server->hello, CLOCK_MONOTONIC, now_us + HELLO_US,
-                                         HELLO_US / 10, on_hello_timeout, server);
+                (void) sd_event_add_time(server->broker->event, &server->hello, CLOCK_MONOTONIC,
+                                         now_us + HELLO_US, HELLO_US / 10, on_hello_timeout,
+                                         server);
                 return;
         }
         (void) sd_event_source_get_enabled(server->hello, &enabled);
@@ -128,7 +130,8 @@ static enum reason identify(struct broker *broker, int fd, uint64_t now_us, stru
         user = user_get(&broker->users, broker_policy(broker), cred.uid, now_us);
         if (!user)
                 return REASON_RESOURCES;
-        *ret_wait_ms = (unsigned) ((bucket_wait_us(&user->messages, CONNECT_TOKENS, now_us) + 999) / 1000);
+        *ret_wait_ms =
+                (unsigned) ((bucket_wait_us(&user->messages, CONNECT_TOKENS, now_us) + 999) / 1000);
         if (*ret_wait_ms > 0)
                 return REASON_RATE;
         for (unsigned i = 0; i < CONNECT_TOKENS; i++)
@@ -202,7 +205,8 @@ static void out_of_descriptors(struct server *server) {
 
         (void) sd_event_source_set_enabled(server->accept, SD_EVENT_OFF);
         if (!server->retry) {
-                log_write(broker->log, LOG_WARNING, &(struct log_fields) { .event = "no-descriptors" },
+                log_write(broker->log, LOG_WARNING,
+                          &(struct log_fields) { .event = "no-descriptors" },
                           "out of file descriptors: new clients wait (said once)");
                 (void) sd_event_add_time_relative(broker->event, &server->retry, CLOCK_MONOTONIC,
                                                   NO_DESCRIPTORS_US, 0, on_retry, server);
@@ -239,8 +243,8 @@ static bool somebody_serves(const struct sockaddr_un *address) {
                 return false;
 
         /* EAGAIN: the queue is full, so there is one */
-        return connect(fd, (const struct sockaddr *) address, sizeof(*address)) >= 0 || errno == EAGAIN ||
-               errno == EPROTOTYPE;
+        return connect(fd, (const struct sockaddr *) address, sizeof(*address)) >= 0 ||
+               errno == EAGAIN || errno == EPROTOTYPE;
 }
 
 static int make_parent(const char *path) {
@@ -297,7 +301,8 @@ static int listen_on_path(struct server *server, const char *path) {
         (void) unlink(path);
 
         server->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (server->fd < 0 || bind(server->fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+        if (server->fd < 0 ||
+            bind(server->fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
                 return -errno;
         server->path = strdup(path);
         if (!server->path)
@@ -310,7 +315,8 @@ static int listen_on_path(struct server *server, const char *path) {
 }
 
 static int listen_on_handed(struct server *server, int n_handed) {
-        if (n_handed != 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
+        if (n_handed != 1 ||
+            sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
                 return -EPROTOTYPE;
 
         server->fd = SD_LISTEN_FDS_START;
@@ -333,11 +339,13 @@ int server_new(struct broker *broker, struct server **ret) {
         server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
         n_handed = sd_listen_fds(/* unset_environment= */ true);
-        r = n_handed > 0 ? listen_on_handed(server, n_handed) : listen_on_path(server, broker->options.socket_path);
+        r = n_handed > 0 ? listen_on_handed(server, n_handed)
+                         : listen_on_path(server, broker->options.socket_path);
         if (r >= 0 && setsockopt(server->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
                 r = -errno;
         if (r >= 0)
-                r = sd_event_add_io(broker->event, &server->accept, server->fd, EPOLLIN, on_accept, server);
+                r = sd_event_add_io(broker->event, &server->accept, server->fd, EPOLLIN, on_accept,
+                                    server);
         if (r < 0) {
                 (void) server_free(server);
                 return r;
@@ -401,8 +409,8 @@ static int on_unthrottle(sd_event_source *source, uint64_t usec, void *userdata)
 void server_throttle(struct broker *broker, struct user *user, uint64_t for_us) {
         if (user->throttle)
                 return;
-        if (sd_event_add_time_relative(broker->event, &user->throttle, CLOCK_MONOTONIC, for_us, 1000,
-                                       on_unthrottle, user) < 0)
+        if (sd_event_add_time_relative(broker->event, &user->throttle, CLOCK_MONOTONIC, for_us,
+                                       1000, on_unthrottle, user) < 0)
                 return;
 
         for (GList *link = user->connections.head; link; link = link->next)

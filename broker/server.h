@@ -22,7 +22,8 @@ struct user;
 /*
  * Listens on broker->options.socket_path, or on the socket that systemd handed over. A file left by
  * a broker that is no more is replaced.
- * Errors: -EADDRINUSE (somebody serves there), -EPROTOTYPE (handed over, but not of our kind), bind(2).
+ * Errors: -EADDRINUSE (somebody serves there), -EPROTOTYPE (handed over, but not of our kind),
+ * bind(2).
  */
 int server_new(struct broker *broker, struct server **ret);
 

@@ -14,15 +14,17 @@ struct numbers {
         pid_t tid;
 };
 
-static enum reason numbers_from_pidfd(const struct peer *peer, int pidfd, pid_t tid, struct numbers *ret,
-                                      unsigned *n_scanned) {
+static enum reason numbers_from_pidfd(const struct peer *peer, int pidfd, pid_t tid,
+                                      struct numbers *ret, unsigned *n_scanned) {
         struct proc_status status;
         pid_t number;
         int r;
 
         r = kernel_pidfd_read_pid(pidfd, &number);
         if (r < 0)
-                return r == -ESRCH ? REASON_NO_SUCH_THREAD : r == -EREMOTE ? REASON_NAMESPACE : REASON_INVALID;
+                return r == -ESRCH     ? REASON_NO_SUCH_THREAD
+                       : r == -EREMOTE ? REASON_NAMESPACE
+                                       : REASON_INVALID;
 
         /* the pidfd of a thread says all; of a process, the number says which of its threads */
         if (tid == 0 || tid == number) {
@@ -44,8 +46,8 @@ static enum reason numbers_from_pidfd(const struct peer *peer, int pidfd, pid_t 
 }
 
 /* The peer's numbers are those of its own pid namespace. */
-static enum reason numbers_from_inner_ids(const struct peer *peer, pid_t pid, pid_t tid, struct numbers *ret,
-                                          unsigned *n_scanned) {
+static enum reason numbers_from_inner_ids(const struct peer *peer, pid_t pid, pid_t tid,
+                                          struct numbers *ret, unsigned *n_scanned) {
         enum reason reason;
 
         ret->pid = peer->pid;
@@ -61,8 +63,8 @@ static enum reason numbers_from_inner_ids(const struct peer *peer, pid_t pid, pi
         return namespace_find_thread(ret->pid, tid, &ret->tid, n_scanned);
 }
 
-static enum reason numbers_from_ids(const struct peer *peer, pid_t pid, pid_t tid, struct numbers *ret,
-                                    unsigned *n_scanned) {
+static enum reason numbers_from_ids(const struct peer *peer, pid_t pid, pid_t tid,
+                                    struct numbers *ret, unsigned *n_scanned) {
         if (peer->ns_depth > 0)
                 return numbers_from_inner_ids(peer, pid, tid, ret, n_scanned);
 
@@ -93,7 +95,8 @@ static bool is_untouchable(const struct thread *thread) {
         if (thread->pid == 1 || thread->pid == getpid())
                 return true;
 
-        return proc_read_stat(thread->pid, thread->tid, &stat) < 0 || (stat.flags & PROC_FLAG_KTHREAD);
+        return proc_read_stat(thread->pid, thread->tid, &stat) < 0 ||
+               (stat.flags & PROC_FLAG_KTHREAD);
 }
 
 static enum reason check_creds(const struct peer *peer, const struct creds *creds) {
@@ -111,7 +114,8 @@ static enum reason check_other_process(const struct peer *peer, struct target *t
         struct proc_status status;
         int r;
 
-        r = peer_read_quota_uid(target->thread.pid, peer->uid, &target->in_user_namespace, &target->quota_uid);
+        r = peer_read_quota_uid(target->thread.pid, peer->uid, &target->in_user_namespace,
+                                &target->quota_uid);
         if (r >= 0)
                 r = proc_read_status(target->thread.pid, target->thread.tid, &status);
         if (r < 0)
@@ -162,11 +166,14 @@ enum reason target_resolve(const struct kernel *kernel, const struct peer *peer,
 
         r = thread_open(kernel, numbers.pid, numbers.tid, &target.thread, &target.creds);
         if (r < 0)
-                return r == -EMFILE || r == -ENFILE || r == -ENOMEM ? REASON_RESOURCES : REASON_NO_SUCH_THREAD;
+                return r == -EMFILE || r == -ENFILE || r == -ENOMEM ? REASON_RESOURCES
+                                                                    : REASON_NO_SUCH_THREAD;
 
         reason = check_target(peer, &target);
-        /* The numbers stood for the peer, or for what its pidfd names, only as long as that lives. */
-        if (reason == REASON_NONE && kernel_pidfd_is_dead(request->pidfd >= 0 ? request->pidfd : peer->pidfd))
+        /* The numbers stood for the peer, or for what its pidfd names, only as long as that lives.
+         */
+        if (reason == REASON_NONE &&
+            kernel_pidfd_is_dead(request->pidfd >= 0 ? request->pidfd : peer->pidfd))
                 reason = REASON_NO_SUCH_THREAD;
         if (reason != REASON_NONE) {
                 thread_close(&target.thread);
@@ -177,7 +184,8 @@ enum reason target_resolve(const struct kernel *kernel, const struct peer *peer,
         return REASON_NONE;
 }
 
-enum reason target_check(const struct kernel *kernel, const struct thread *thread, const struct creds *creds) {
+enum reason target_check(const struct kernel *kernel, const struct thread *thread,
+                         const struct creds *creds) {
         struct creds now;
 
         if (thread_read_creds(kernel, thread, &now) < 0)

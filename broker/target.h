@@ -40,6 +40,7 @@ enum reason target_resolve(const struct kernel *kernel, const struct peer *peer,
  * Whether the target is still what was resolved: the same thread, running as the same user.
  * REASON_NONE, REASON_NO_SUCH_THREAD, REASON_TARGET_CHANGED.
  */
-enum reason target_check(const struct kernel *kernel, const struct thread *thread, const struct creds *creds);
+enum reason target_check(const struct kernel *kernel, const struct thread *thread,
+                         const struct creds *creds);
 
 #endif

@@ -50,7 +50,8 @@ static int find_process(pid_t tid, pid_t *ret_pid) {
         struct proc_status status;
         int r;
 
-        /* /proc/TID opens for every thread although only leaders are listed; Tgid tells the process. */
+        /* /proc/TID opens for every thread although only leaders are listed; Tgid tells the
+         * process. */
         r = proc_read_status(tid, 0, &status);
         if (r < 0)
                 return r;
@@ -59,7 +60,8 @@ static int find_process(pid_t tid, pid_t *ret_pid) {
         return 0;
 }
 
-static int open_exact(const struct kernel *kernel, pid_t pid, pid_t tid, struct thread *thread, struct creds *ret_creds) {
+static int open_exact(const struct kernel *kernel, pid_t pid, pid_t tid, struct thread *thread,
+                      struct creds *ret_creds) {
         struct stat st;
         int r;
 
@@ -110,7 +112,8 @@ static int open_by_process(pid_t pid, pid_t tid, struct thread *thread, struct c
         return read_creds_from_proc(pid, tid, ret_creds);
 }
 
-int thread_open(const struct kernel *kernel, pid_t pid, pid_t tid, struct thread *ret, struct creds *ret_creds) {
+int thread_open(const struct kernel *kernel, pid_t pid, pid_t tid, struct thread *ret,
+                struct creds *ret_creds) {
         struct thread thread = { .tid = tid, .fd = -1 };
         struct creds creds = {};
         int r;

@@ -25,7 +25,8 @@ struct thread {
  * runs as. The caller ends it with thread_close().
  * Errors: -ESRCH (none, or of another process), -EMFILE and other errno of pidfd_open(2).
  */
-int thread_open(const struct kernel *kernel, pid_t pid, pid_t tid, struct thread *ret, struct creds *ret_creds);
+int thread_open(const struct kernel *kernel, pid_t pid, pid_t tid, struct thread *ret,
+                struct creds *ret_creds);
 
 /* Leaves THREAD_NONE behind. */
 void thread_close(struct thread *thread);

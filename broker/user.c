@@ -35,7 +35,8 @@ static gboolean forget_if_idle(gpointer key, gpointer value, gpointer userdata) 
         return user_is_idle(value, *(uint64_t *) userdata);
 }
 
-struct user *user_get(struct user_table *table, const struct policy *policy, uid_t uid, uint64_t now_us) {
+struct user *user_get(struct user_table *table, const struct policy *policy, uid_t uid,
+                      uint64_t now_us) {
         struct user *user;
         guint n;
 
@@ -54,7 +55,8 @@ struct user *user_get(struct user_table *table, const struct policy *policy, uid
                 return NULL;
 
         user->uid = uid;
-        bucket_init(&user->grants, policy->grant_burst, policy->grant_refill_ms * UINT64_C(1000), now_us);
+        bucket_init(&user->grants, policy->grant_burst, policy->grant_refill_ms * UINT64_C(1000),
+                    now_us);
         bucket_init(&user->messages, policy->message_burst, policy->message_refill_us, now_us);
         bucket_init(&user->lines, LOG_BURST, USER_LOG_REFILL_US, now_us);
         g_queue_init(&user->connections);
@@ -62,7 +64,8 @@ struct user *user_get(struct user_table *table, const struct policy *policy, uid
         return user;
 }
 
-void user_table_apply_policy(struct user_table *table, const struct policy *policy, uint64_t now_us) {
+void user_table_apply_policy(struct user_table *table, const struct policy *policy,
+                             uint64_t now_us) {
         GHashTableIter iter;
         gpointer value;
 
@@ -70,8 +73,10 @@ void user_table_apply_policy(struct user_table *table, const struct policy *poli
         while (g_hash_table_iter_next(&iter, NULL, &value)) {
                 struct user *user = value;
 
-                bucket_change(&user->grants, policy->grant_burst, policy->grant_refill_ms * UINT64_C(1000), now_us);
-                bucket_change(&user->messages, policy->message_burst, policy->message_refill_us, now_us);
+                bucket_change(&user->grants, policy->grant_burst,
+                              policy->grant_refill_ms * UINT64_C(1000), now_us);
+                bucket_change(&user->messages, policy->message_burst, policy->message_refill_us,
+                              now_us);
         }
 }
 

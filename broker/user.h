@@ -28,7 +28,7 @@ struct user {
         unsigned n_lines_suppressed;
         enum reason last_refusal;       /* that was logged */
         uint64_t last_refusal_us;
-        sd_event_source *throttle;      /* owned; running while the user's connections are not read */
+        sd_event_source *throttle; /* owned; running while the user's connections are not read */
         GQueue connections;             /* of struct connection, embedded links */
 };
 
@@ -40,10 +40,12 @@ void user_table_init(struct user_table *table);
 void user_table_done(struct user_table *table);
 
 /* The user of that uid, made if need be. NULL if so many users are known that no more fit. */
-struct user *user_get(struct user_table *table, const struct policy *policy, uid_t uid, uint64_t now_us);
+struct user *user_get(struct user_table *table, const struct policy *policy, uid_t uid,
+                      uint64_t now_us);
 
 /* New limits for everybody. */
-void user_table_apply_policy(struct user_table *table, const struct policy *policy, uint64_t now_us);
+void user_table_apply_policy(struct user_table *table, const struct policy *policy,
+                             uint64_t now_us);
 
 /* Users that hold leases. */
 unsigned user_table_n_holders(const struct user_table *table);

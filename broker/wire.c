@@ -54,7 +54,8 @@ enum reason wire_decode(const void *data, size_t length, union wire_request *ret
         form = &forms[ret->header.verb];
         if (length < form->fixed)
                 return REASON_MALFORMED;
-        if (length > form->size && !is_zero((const uint8_t *) data + form->size, length - form->size))
+        if (length > form->size &&
+            !is_zero((const uint8_t *) data + form->size, length - form->size))
                 return REASON_MALFORMED;
 
         memcpy(ret, data, length < form->size ? length : form->size);
@@ -79,7 +80,8 @@ void wire_finish(struct wire_header *reply, const struct wire_header *request, s
 }
 
 size_t wire_finish_answer(struct wire_answer *answer, const struct wire_header *request) {
-        size_t size = answer->reason == REASON_NONE ? offsetof(struct wire_answer, explanation) : sizeof(*answer);
+        size_t size = answer->reason == REASON_NONE ? offsetof(struct wire_answer, explanation)
+                                                    : sizeof(*answer);
 
         wire_finish(&answer->header, request, size);
         return size;

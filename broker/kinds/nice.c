@@ -7,7 +7,8 @@ static int nice_capture(pid_t tid, const struct sched_values *now, union kind_va
         return 0;
 }
 
-static int write_values(pid_t tid, const struct sched_values *now, const struct nice_values *values) {
+static int write_values(pid_t tid, const struct sched_values *now,
+                        const struct nice_values *values) {
         bool along = now->policy == SCHED_OTHER || now->policy == SCHED_BATCH;
         struct sched_values next = *now;
         int r;
@@ -22,8 +23,9 @@ static int write_values(pid_t tid, const struct sched_values *now, const struct 
         if (along)
                 return 0;
 
-        /* sched_setattr(2) takes a nice only along with OTHER and BATCH. All or nothing: a nice without
-         * its flag would be left behind where a filter forbids only one of the two calls. */
+        /* sched_setattr(2) takes a nice only along with OTHER and BATCH. All or nothing: a nice
+         * without its flag would be left behind where a filter forbids only one of the two calls.
+         */
         r = sched_write_nice(tid, values->nice);
         if (r < 0)
                 (void) sched_write(tid, now);

@@ -39,7 +39,8 @@ static int sched_restore(pid_t tid, const union kind_values *saved, const union 
         values.nice = now.nice;
         r = sched_write(tid, &values);
         if (r < 0 && r != -ESRCH) {
-                /* A deadline whose bandwidth is another's by now, say: rather nothing than what was lent. */
+                /* A deadline whose bandwidth is another's by now, say: rather nothing than what was
+                 * lent. */
                 values = (struct sched_values) { .policy = SCHED_OTHER, .nice = now.nice };
                 r = sched_write(tid, &values);
         }

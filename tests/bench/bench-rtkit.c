@@ -46,19 +46,22 @@ static int run(int argc, char *argv[]) {
                 sd_bus_error error = SD_BUS_ERROR_NULL;
                 uint64_t begin = now_ns();
 
-                r = sd_bus_call_method(bus, "org.freedesktop.RealtimeKit1", "/org/freedesktop/RealtimeKit1",
-                                       "org.freedesktop.RealtimeKit1", "MakeThreadRealtime", &error, NULL, "tu",
-                                       (uint64_t) syscall(SYS_gettid), 10U);
+                r = sd_bus_call_method(bus, "org.freedesktop.RealtimeKit1",
+                                       "/org/freedesktop/RealtimeKit1",
+                                       "org.freedesktop.RealtimeKit1", "MakeThreadRealtime", &error,
+                                       NULL, "tu", (uint64_t) syscall(SYS_gettid), 10U);
                 ns[i] = now_ns() - begin;
                 if (r < 0) {
-                        (void) fprintf(stderr, "bench-rtkit: call %zu: %s: %s\n", i, error.name, error.message);
+                        (void) fprintf(stderr, "bench-rtkit: call %zu: %s: %s\n", i, error.name,
+                                       error.message);
                         return EXIT_FAILURE;
                 }
         }
 
         qsort(ns, n, sizeof(*ns), compare);
-        (void) printf("%-44s %7s %8.1f %8.1f %8.1f %9.1f\n", "rtkit-daemon MakeThreadRealtime, own thread", "-",
-                      (double) ns[n / 2] / 1e3, (double) ns[n * 99 / 100] / 1e3, (double) ns[n * 999 / 1000] / 1e3,
+        (void) printf("%-44s %7s %8.1f %8.1f %8.1f %9.1f\n",
+                      "rtkit-daemon MakeThreadRealtime, own thread", "-", (double) ns[n / 2] / 1e3,
+                      (double) ns[n * 99 / 100] / 1e3, (double) ns[n * 999 / 1000] / 1e3,
                       (double) ns[n - 1] / 1e3);
         free(ns);
         (void) sd_bus_flush_close_unref(bus);

@@ -63,7 +63,9 @@ static int dial(const char *path) {
 }
 
 static struct wire_header header(uint16_t verb, size_t size) {
-        return (struct wire_header) { .size = (uint32_t) size, .version = WIRE_VERSION, .verb = verb, .serial = 1 };
+        return (struct wire_header) {
+                .size = (uint32_t) size, .version = WIRE_VERSION, .verb = verb, .serial = 1
+        };
 }
 
 static void ask(int fd, const void *request, size_t size, struct wire_answer *answer) {
@@ -121,12 +123,14 @@ static int compare(const void *a, const void *b) {
 
 static void print_row(const char *what, unsigned n_leases, uint64_t *ns, size_t n) {
         qsort(ns, n, sizeof(*ns), compare);
-        (void) printf("%-44s %7u %8.1f %8.1f %8.1f %9.1f\n", what, n_leases, (double) ns[n / 2] / 1e3,
-                      (double) ns[n * 99 / 100] / 1e3, (double) ns[n * 999 / 1000] / 1e3, (double) ns[n - 1] / 1e3);
+        (void) printf("%-44s %7u %8.1f %8.1f %8.1f %9.1f\n", what, n_leases,
+                      (double) ns[n / 2] / 1e3, (double) ns[n * 99 / 100] / 1e3,
+                      (double) ns[n * 999 / 1000] / 1e3, (double) ns[n - 1] / 1e3);
         (void) fflush(stdout);
 }
 
-static void measure_pairs(int fd, const char *what, pid_t pid, pid_t tid, unsigned n_leases, size_t n) {
+static void measure_pairs(int fd, const char *what, pid_t pid, pid_t tid, unsigned n_leases,
+                          size_t n) {
         uint64_t *acquired = calloc(n, sizeof(*acquired)), *both = calloc(n, sizeof(*both));
         struct wire_answer answer;
         char name[64];
@@ -290,7 +294,8 @@ static unsigned n_crowd, n_crowd_leases;
 
 static void grow_crowd(const char *path, unsigned wanted, const int ready[2]) {
         while (n_crowd_leases < wanted && n_crowd < 256) {
-                unsigned n = wanted - n_crowd_leases < THREADS_PER_CROWD ? wanted - n_crowd_leases : THREADS_PER_CROWD;
+                unsigned n = wanted - n_crowd_leases < THREADS_PER_CROWD ? wanted - n_crowd_leases
+                                                                         : THREADS_PER_CROWD;
 
                 crowd[n_crowd] = start_crowd(path, UID_CROWD + n_crowd, n, ready[1]);
                 n_crowd++;
@@ -338,7 +343,8 @@ static pid_t start_flood(const char *path) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         become(UID_CROWD);
         fd = dial(path);
-        while (send(fd, &request, sizeof(request), MSG_NOSIGNAL) > 0 && recv(fd, &answer, sizeof(answer), 0) > 0)
+        while (send(fd, &request, sizeof(request), MSG_NOSIGNAL) > 0 &&
+               recv(fd, &answer, sizeof(answer), 0) > 0)
                 ;
         exit(EXIT_FAILURE);
 }
@@ -361,7 +367,9 @@ static int run(int argc, char *argv[]) {
         int ready[2];
 
         if (argc < 2 || pipe(ready) < 0) {
-                (void) fprintf(stderr, "Usage: %s SOCKET [ROUNDS [LEASES...]] | --hold LEASES | --beside-flood [ROUNDS]\n",
+                (void) fprintf(stderr,
+                               "Usage: %s SOCKET [ROUNDS [LEASES...]] | --hold LEASES | "
+                               "--beside-flood [ROUNDS]\n",
                                argv[0]);
                 return 2;
         }
@@ -372,16 +380,19 @@ static int run(int argc, char *argv[]) {
         }
 
         other = start_other();
-        (void) printf("%-44s %7s %8s %8s %8s %9s\n", "round trip in us", "leases", "p50", "p99", "p99.9", "max");
+        (void) printf("%-44s %7s %8s %8s %8s %9s\n", "round trip in us", "leases", "p50", "p99",
+                      "p99.9", "max");
         (void) fflush(stdout);
         if (argc > 2 && strcmp(argv[2], "--beside-flood") == 0) {
-                measure_beside_flood(argv[1], other, argc > 3 ? strtoul(argv[3], NULL, 10) : rounds);
+                measure_beside_flood(argv[1], other,
+                                     argc > 3 ? strtoul(argv[3], NULL, 10) : rounds);
         } else {
                 if (argc > 2)
                         rounds = strtoul(argv[2], NULL, 10);
                 measure_socket(rounds);
                 for (int i = 3; i < argc || i == 3; i++) {
-                        grow_crowd(argv[1], argc > 3 ? (unsigned) strtoul(argv[i], NULL, 10) : 1, ready);
+                        grow_crowd(argv[1], argc > 3 ? (unsigned) strtoul(argv[i], NULL, 10) : 1,
+                                   ready);
                         measure(argv[1], other, n_crowd_leases, rounds);
                 }
         }

@@ -3,10 +3,12 @@
 
 import contextlib
 import os
+import queue
 import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import agent
@@ -70,6 +72,32 @@ def wait_until(condition, timeout_s=5, what="it"):
         time.sleep(0.005)
 
 
+class ServiceManager:
+    """Reads what a service says by sd_notify(3), as systemd would: at once and always."""
+
+    def __init__(self, path):
+        self.path = path
+        self.messages = queue.Queue()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self._socket.bind(path)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        while True:
+            message = self._socket.recv(65536)
+            if not message:
+                return
+            self.messages.put(message.decode().splitlines())
+
+    def close(self):
+        self._socket.shutdown(socket.SHUT_RD)
+        self._reader.join()
+        self._socket.close()
+
+
 class Daemon:
     """One rtgrantd and everybody who talks to it."""
 
@@ -83,7 +111,7 @@ class Daemon:
         self.process = None
         self.pid = 0
         self.companions = []
-        self._notify = None
+        self._manager = None
         self._admin = None
         self._n_fds = None
         open(self.log_path, "w", encoding="utf-8").close()
@@ -99,13 +127,9 @@ class Daemon:
         wait        until it says READY=1
         """
         self.write_policy(policy)
-        notify_path = f"{self.directory}/notify"
-        if self._notify:
-            self._notify.close()
-            os.unlink(notify_path)
-        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self._notify.bind(notify_path)
-        self.messages = []
+        if self._manager:
+            self._manager.close()
+        self._manager = ServiceManager(f"{self.directory}/notify")
 
         def in_child():
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -120,7 +144,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=in_child,
-                env={**os.environ, "NOTIFY_SOCKET": notify_path, **(environment or {})},
+                env={**os.environ, "NOTIFY_SOCKET": self._manager.path, **(environment or {})},
             )
         self.pid = self.process.pid
         if wait:
@@ -134,30 +158,20 @@ class Daemon:
             file.write(text)
 
     def wait_for_message(self, wanted, timeout_s=10):
-        """The sd_notify(3) message that has the line @wanted, as {key: value}."""
+        """The next sd_notify(3) message that has the line @wanted, as {key: value}."""
         end = time.monotonic() + timeout_s
         while True:
-            for message in self.messages:
-                if wanted in message:
-                    self.messages.remove(message)
-                    return dict(line.partition("=")[::2] for line in message)
             assert time.monotonic() < end, f"no {wanted} within {timeout_s} s"
             assert self.process.poll() is None, f"rtgrantd ended with {self.process.returncode}"
-            self.read_messages(0.1)
-
-    def read_messages(self, timeout_s=0):
-        """Takes what the daemon told its service manager, as that one would."""
-        self._notify.settimeout(timeout_s)
-        with contextlib.suppress(TimeoutError, BlockingIOError):
-            while True:
-                self.messages.append(self._notify.recv(65536).decode().splitlines())
-                self._notify.settimeout(0)
+            with contextlib.suppress(queue.Empty):
+                lines = self._manager.messages.get(timeout=0.1)
+                if wanted in lines:
+                    return dict(line.partition("=")[::2] for line in lines)
 
     def reload(self, policy=None):
-        """SIGHUP with another policy; returns when it was read, well or not."""
-        self.write_policy(policy)
-        self.read_messages()
-        self.messages.clear()
+        """SIGHUP with another policy, or with False the file as it is; returns when it was read."""
+        if policy is not False:
+            self.write_policy(policy)
         os.kill(self.pid, signal.SIGHUP)
         self.wait_for_message("RELOADING=1")
         return self.wait_for_message("READY=1")
@@ -217,8 +231,8 @@ class Daemon:
         finally:
             if self.process:
                 self.kill()
-            if self._notify:
-                self._notify.close()
+            if self._manager:
+                self._manager.close()
             log = self.log()
             print("--- log of rtgrantd, the last lines:", *log.splitlines()[-40:], sep="\n")
         assert not SANITIZER.search(log), "a sanitizer complained"

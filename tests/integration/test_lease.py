@@ -107,19 +107,20 @@ def test_no_longer_than_the_policy_gives(make_daemon):
     assert client.sched() == (FIFO, 5, 0, True)
 
 
-@pytest.mark.parametrize("lifetime", [wire.LIFETIME_THREAD, wire.LIFETIME_CONNECTION,
-                                      wire.LIFETIME_SECONDS])
-def test_every_lease_ends_with_its_thread(either, lifetime):
+def test_every_lease_ends_with_its_thread(either):
     daemon = either.start()
     client, target = daemon.client(BOB), daemon.target(BOB)
-    tid = target.thread()
-    client.acquire(pid=target.pid, tid=tid, lifetime=lifetime,
-                   lifetime_s=3600 if lifetime == wire.LIFETIME_SECONDS else 0)
-    assert len(client.list()) == 1
+    tids = {lifetime: target.thread() for lifetime in
+            (wire.LIFETIME_THREAD, wire.LIFETIME_CONNECTION, wire.LIFETIME_SECONDS)}
+    for lifetime, tid in tids.items():
+        client.acquire(pid=target.pid, tid=tid, lifetime=lifetime,
+                       lifetime_s=3600 if lifetime == wire.LIFETIME_SECONDS else 0)
+    assert len(client.list()) == 3
 
-    target.tell("end", tid=tid)
+    for tid in tids.values():
+        target.tell("end", tid=tid)
 
-    wait_until(lambda: daemon.status().n_leases == 0, AT_ONCE_S + 2, "the end of the lease")
+    wait_until(lambda: daemon.status().n_leases == 0, AT_ONCE_S + 2, "the end of the leases")
 
 
 def test_E06_places_are_free_at_once_when_threads_end(daemon):

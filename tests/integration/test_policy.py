@@ -3,7 +3,6 @@
 
 import os
 import re
-import signal
 from pathlib import Path
 
 import pytest
@@ -148,10 +147,8 @@ def test_a_broken_file_changes_nothing(daemon, change, line):
 
 def test_a_file_that_is_gone_changes_nothing(daemon):
     os.unlink(daemon.policy_path)
-    daemon.read_messages()
-    daemon.messages.clear()
-    os.kill(daemon.pid, signal.SIGHUP)
-    daemon.wait_for_message("READY=1")
+
+    daemon.reload(False)
 
     assert daemon.status().state & wire.STATE_POLICY_BROKEN
     assert_granted(daemon.client(BOB).acquire(), FIFO, 5)

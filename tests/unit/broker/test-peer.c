@@ -178,10 +178,15 @@ static void test_gone_before_it_is_complete(void **state) {
         const struct peer_row *row = *state;
         const struct kernel kernel = row->kernel->get();
         struct client client;
+        siginfo_t info;
 
         test_need_root();
         client = make_client(row->c);
         assert_int_equal(peer_init_from_socket(&kernel, client.fd, &client.peer), 0);
+        assert_int_equal(kill(client.pid, SIGKILL), 0);
+        assert_int_equal(waitid(P_PID, (id_t) client.pid, &info, WEXITED | WNOWAIT), 0);
+        assert_int_equal(peer_complete(&client.peer), REASON_NO_SUCH_THREAD); /* its files are still there */
+        assert_false(client.peer.complete);
         kill_client(&client);
         assert_int_equal(peer_complete(&client.peer), REASON_NO_SUCH_THREAD);
         assert_false(client.peer.complete);

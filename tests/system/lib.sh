@@ -115,6 +115,13 @@ policy() {
         cat >"/etc/rtgrant/policy.d/$1.conf"
 }
 
+# drop_in SETTING… — for the broker's unit, instead of any before.
+drop_in() {
+        mkdir -p "/run/systemd/system/$UNIT.d"
+        printf '%s\n' "[Service]" "$@" >"/run/systemd/system/$UNIT.d/test.conf"
+        systemctl daemon-reload
+}
+
 set_up() {
         systemctl stop rtgrantd.socket $UNIT
         systemctl reset-failed rtgrantd.socket $UNIT 2>/dev/null || true

@@ -28,7 +28,8 @@ static void parse_path(const uint8_t *data, size_t size) {
         if (memchr(data, '\n', size) || memchr(data, '\0', size))
                 return;
 
-        text = fuzz_between("5:memory:/", data, size, "\n3:cpuset:/\n2:cpu,cpuacct:/found\n0::/\n", &length);
+        text = fuzz_between("5:memory:/", data, size, "\n3:cpuset:/\n2:cpu,cpuacct:/found\n0::/\n",
+                            &length);
         REQUIRE(kernel_cause_parse_cpu_cgroup(text, path, sizeof(path)) == 0);
         REQUIRE(strcmp(path, "/found") == 0);
         free(text);

@@ -34,7 +34,8 @@ static struct place *get_place(void) {
         if (place.dir[0] != '\0')
                 return &place;
 
-        (void) snprintf(place.dir, sizeof(place.dir), "%s/fuzz-leases-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+        (void) snprintf(place.dir, sizeof(place.dir), "%s/fuzz-leases-XXXXXX",
+                        access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
         REQUIRE(mkdtemp(place.dir));
         (void) snprintf(place.path, sizeof(place.path), "%s/leases", place.dir);
         REQUIRE(lease_store_open(place.dir, &store) == 0);
@@ -65,7 +66,9 @@ static void write_file(const struct place *place, const uint8_t *data, size_t si
         if (size > 0 && (data[0] & 2)) {
                 /* up to a whole number of slots */
                 size_t length = (with_header ? HEADER_SIZE : 0) + size - 1;
-                size_t n = length <= HEADER_SIZE ? 0 : (length - HEADER_SIZE + SLOT_SIZE - 1) / SLOT_SIZE;
+                size_t n = length <= HEADER_SIZE
+                                   ? 0
+                                   : (length - HEADER_SIZE + SLOT_SIZE - 1) / SLOT_SIZE;
 
                 REQUIRE(ftruncate(fd, (off_t) (HEADER_SIZE + n * SLOT_SIZE)) == 0);
         }
@@ -90,7 +93,8 @@ static void use(struct lease_store *store) {
                 REQUIRE(lease_store_take(store, &slot) == 0);
                 REQUIRE(!lease_store_get(store, slot));
                 lease_store_put(store, slot, &record);
-                REQUIRE(lease_store_get(store, slot) && lease_store_get(store, slot)->uid == 0x5a5a5a5a);
+                REQUIRE(lease_store_get(store, slot) &&
+                        lease_store_get(store, slot)->uid == 0x5a5a5a5a);
         }
         REQUIRE(lease_store_n_slots(store) > n_slots);
         REQUIRE(count(store) == n_slots + 1);

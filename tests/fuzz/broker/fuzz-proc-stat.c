@@ -20,10 +20,13 @@ static void parse_raw(const uint8_t *data, size_t size) {
 static void parse_name(const uint8_t *name, size_t size) {
         struct proc_stat stat;
         size_t length;
-        char *text = fuzz_between("7 (", name, size, ") S 6 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 286553 9 9\n", &length);
+        char *text = fuzz_between("7 (", name, size,
+                                  ") S 6 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 286553 9 9\n",
+                                  &length);
 
         REQUIRE(proc_parse_stat(text, length, &stat) == 0);
-        REQUIRE(stat.state == 'S' && stat.ppid == 6 && stat.flags == 4194304 && stat.start_time == 286553);
+        REQUIRE(stat.state == 'S' && stat.ppid == 6 && stat.flags == 4194304 &&
+                stat.start_time == 286553);
         free(text);
 }
 

@@ -82,12 +82,18 @@ struct form {
 };
 
 static const struct form forms[] = {
-        { WIRE_HELLO, sizeof(struct wire_hello) },       { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
-        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },   { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
-        { WIRE_UPDATE, sizeof(struct wire_update) },     { WIRE_RENEW, sizeof(struct wire_lease_ref) },
-        { WIRE_RELEASE, sizeof(struct wire_lease_ref) }, { WIRE_LIST, sizeof(struct wire_list) },
-        { WIRE_WATCH, sizeof(struct wire_list) },        { WIRE_REVOKE, sizeof(struct wire_lease_ref) },
-        { WIRE_RELOAD, sizeof(struct wire_plain) },      { WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
+        { WIRE_HELLO, sizeof(struct wire_hello) },
+        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
+        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
+        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
+        { WIRE_UPDATE, sizeof(struct wire_update) },
+        { WIRE_RENEW, sizeof(struct wire_lease_ref) },
+        { WIRE_RELEASE, sizeof(struct wire_lease_ref) },
+        { WIRE_LIST, sizeof(struct wire_list) },
+        { WIRE_WATCH, sizeof(struct wire_list) },
+        { WIRE_REVOKE, sizeof(struct wire_lease_ref) },
+        { WIRE_RELOAD, sizeof(struct wire_plain) },
+        { WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
         { WIRE_POLICY, sizeof(struct wire_list) },
 };
 
@@ -98,23 +104,38 @@ struct record {
 
 static uint64_t some_id(struct fuzzer *f) {
         const uint64_t ids[] = {
-                0, 0, 0, (uint64_t) getpid(), (uint64_t) f->tids[below(f, SLEEPERS + 1)], (uint64_t) getppid(),
-                1, 2, UINT32_MAX, UINT64_C(1) << 32, UINT64_MAX, 4194304,
+                0,
+                0,
+                0,
+                (uint64_t) getpid(),
+                (uint64_t) f->tids[below(f, SLEEPERS + 1)],
+                (uint64_t) getppid(),
+                1,
+                2,
+                UINT32_MAX,
+                UINT64_C(1) << 32,
+                UINT64_MAX,
+                4194304,
         };
 
         return ids[below(f, ELEMENTS(ids))];
 }
 
 static void fill_acquire(struct fuzzer *f, struct wire_acquire *a) {
-        static const char *const roles[] = { "", "", "desktop", "worker", "audio-client", "no-such", "\x1b[2J\n" };
+        static const char *const roles[] = {
+                "", "", "desktop", "worker", "audio-client", "no-such", "\x1b[2J\n"
+        };
         const bool rt = one_in(f, 2);
 
         a->flags = below(f, 4);
         a->pid = one_in(f, 2) ? 0 : some_id(f);
         a->tid = one_in(f, 4) ? some_id(f) : (uint64_t) f->tids[below(f, SLEEPERS + 1)];
-        a->want = rt ? WIRE_WANT_SCHED : one_in(f, 2) ? WIRE_WANT_NICE : WIRE_WANT_SCHED | WIRE_WANT_NICE;
+        a->want = rt             ? WIRE_WANT_SCHED
+                  : one_in(f, 2) ? WIRE_WANT_NICE
+                                 : WIRE_WANT_SCHED | WIRE_WANT_NICE;
         a->policy = rt ? 1 + below(f, 2) : below(f, 8);
-        a->priority = a->policy == SCHED_FIFO || a->policy == SCHED_RR ? (int32_t) (1 + below(f, 99)) : 0;
+        a->priority =
+                a->policy == SCHED_FIFO || a->policy == SCHED_RR ? (int32_t) (1 + below(f, 99)) : 0;
         a->nice = a->want & WIRE_WANT_NICE ? (int32_t) below(f, 40) - 20 : 0;
         a->lifetime = below(f, 3);
         a->lifetime_s = a->lifetime == WIRE_LIFETIME_SECONDS ? 1 + below(f, 3) : 0;
@@ -182,7 +203,8 @@ static void make_record(struct fuzzer *f, struct record *record) {
 /* ---- and what becomes of them ---- */
 
 static void change_bytes(struct fuzzer *f, struct record *record) {
-        static const uint32_t numbers[] = { 0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff };
+        static const uint32_t numbers[] = { 0,      1,      0x7f,       0x80,       0xff,
+                                            0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff };
 
         for (unsigned n = 1 + below(f, 4); n > 0 && record->length > 0; n--) {
                 size_t at = one_in(f, 3) ? below(f, 24) : below(f, (unsigned) record->length);
@@ -192,7 +214,8 @@ static void change_bytes(struct fuzzer *f, struct record *record) {
                 if (one_in(f, 2) || (at & ~(size_t) 3) + 4 > record->length)
                         record->bytes[at] ^= (uint8_t) (1U << below(f, 8));
                 else
-                        memcpy(record->bytes + (at & ~(size_t) 3), &numbers[below(f, ELEMENTS(numbers))], 4);
+                        memcpy(record->bytes + (at & ~(size_t) 3),
+                               &numbers[below(f, ELEMENTS(numbers))], 4);
         }
 }
 
@@ -237,7 +260,8 @@ static void mutate(struct fuzzer *f, struct record *record) {
 /* ---- descriptors ---- */
 
 static int some_descriptor(struct fuzzer *f, int client) {
-        static const char *const paths[] = { "/dev/null", "/proc/self", "/proc/self/stat", "/", "/dev/zero" };
+        static const char *const paths[] = { "/dev/null", "/proc/self", "/proc/self/stat", "/",
+                                             "/dev/zero" };
         int pair[2];
 
         switch (below(f, 4)) {
@@ -251,7 +275,8 @@ static int some_descriptor(struct fuzzer *f, int client) {
                 (void) close(pair[1]);
                 return pair[0];
         default:
-                return one_in(f, 4) ? dup(client) : open(paths[below(f, ELEMENTS(paths))], O_RDONLY | O_CLOEXEC);
+                return one_in(f, 4) ? dup(client)
+                                    : open(paths[below(f, ELEMENTS(paths))], O_RDONLY | O_CLOEXEC);
         }
 }
 
@@ -325,8 +350,8 @@ static void take_answer(struct fuzzer *f, const uint8_t *bytes, size_t length) {
         const struct wire_answer *answer = (const struct wire_answer *) bytes;
 
         f->n_answers++;
-        if (length < offsetof(struct wire_answer, explanation) || answer->header.verb != (WIRE_ACQUIRE | WIRE_REPLY) ||
-            answer->reason != 0)
+        if (length < offsetof(struct wire_answer, explanation) ||
+            answer->header.verb != (WIRE_ACQUIRE | WIRE_REPLY) || answer->reason != 0)
                 return;
 
         f->n_granted++;
@@ -358,7 +383,8 @@ static void step_down(void) {
         const struct sched_param none = {};
         int policy = sched_getscheduler(0);
 
-        if (policy == (SCHED_FIFO | SCHED_RESET_ON_FORK) || policy == (SCHED_RR | SCHED_RESET_ON_FORK))
+        if (policy == (SCHED_FIFO | SCHED_RESET_ON_FORK) ||
+            policy == (SCHED_RR | SCHED_RESET_ON_FORK))
                 (void) sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
 }
 
@@ -401,7 +427,8 @@ static void *talk(void *userdata) {
 
 /* ---- in the end ---- */
 
-/* 1: an answer as it should be; 0: turned away or none, to be tried again; negative: a wrong one. */
+/* 1: an answer as it should be; 0: turned away or none, to be tried again; negative: a wrong one.
+ */
 static int ask_properly(const char *path, uint64_t serial) {
         const struct wire_hello hello = {
                 .header = { sizeof(hello), WIRE_VERSION, WIRE_HELLO, serial },
@@ -412,13 +439,15 @@ static int ask_properly(const char *path, uint64_t serial) {
 
         if (pollfd.fd < 0)
                 return 0;
-        if (send(pollfd.fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello) && poll(&pollfd, 1, 1000) > 0)
+        if (send(pollfd.fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello) &&
+            poll(&pollfd, 1, 1000) > 0)
                 n = recv(pollfd.fd, &reply, sizeof(reply), MSG_DONTWAIT);
         (void) close(pollfd.fd);
 
         if (n < (ssize_t) offsetof(struct wire_hello_reply, state) || reply.reason != 0)
                 return 0;
-        return n == sizeof(reply) && reply.header.serial == serial && reply.header.verb == (WIRE_HELLO | WIRE_REPLY) &&
+        return n == sizeof(reply) && reply.header.serial == serial &&
+                               reply.header.verb == (WIRE_HELLO | WIRE_REPLY) &&
                                reply.uid == geteuid() && reply.pid == (uint64_t) getpid()
                        ? 1
                        : -1;
@@ -439,7 +468,8 @@ static int check_alive(const char *path) {
                 (void) poll(NULL, 0, 50);
         } while (now_ms() < end_ms);
 
-        (void) fprintf(stderr, "the broker does not answer a good HELLO within %u s\n", ANSWER_MS / 1000);
+        (void) fprintf(stderr, "the broker does not answer a good HELLO within %u s\n",
+                       ANSWER_MS / 1000);
         return 1;
 }
 
@@ -466,7 +496,8 @@ static int start_sleepers(struct fuzzer *f) {
                 struct sleeper sleeper;
                 pthread_t thread;
 
-                if (sem_init(&sleeper.started, 0, 0) < 0 || pthread_create(&thread, NULL, sleeper_run, &sleeper) != 0)
+                if (sem_init(&sleeper.started, 0, 0) < 0 ||
+                    pthread_create(&thread, NULL, sleeper_run, &sleeper) != 0)
                         return -1;
                 while (sem_wait(&sleeper.started) < 0)
                         ;
@@ -491,11 +522,14 @@ static int become_nobody(void) {
 }
 
 static void print_help(void) {
-        (void) printf("Usage: socket-fuzzer [--seconds N] [--seed N] SOCKET\n"
-                      "\n"
-                      "Sends mutated records to the broker at SOCKET for N seconds (10), then checks that it\n"
-                      "still answers: exits with 0 if so, else with 1. The broker is best built with the\n"
-                      "address sanitizer, and its policy should allow many messages (MessageBurst=).\n");
+        (void) printf(
+                "Usage: fuzz-socket [--seconds N] [--seed N] SOCKET\n"
+                "\n"
+                "Sends mutated records to the broker at SOCKET for N seconds (10), then checks "
+                "that it\n"
+                "still answers: exits with 0 if so, else with 1. The broker is best built with "
+                "the\n"
+                "address sanitizer, and its policy should allow many messages (MessageBurst=).\n");
 }
 
 static int parse_options(int argc, char *argv[], struct fuzzer *f) {
@@ -533,7 +567,7 @@ static int run(int argc, char *argv[]) {
         pthread_t talker;
 
         if (parse_options(argc, argv, &f) < 0) {
-                (void) fprintf(stderr, "Try 'socket-fuzzer --help'.\n");
+                (void) fprintf(stderr, "Try 'fuzz-socket --help'.\n");
                 return 2;
         }
         for (size_t i = 0; i < CLIENTS_MAX; i++)
@@ -541,7 +575,7 @@ static int run(int argc, char *argv[]) {
         (void) printf("seed %llu, %u s\n", (unsigned long long) f.random, f.seconds);
         (void) fflush(stdout);
         if (become_nobody() < 0 || start_sleepers(&f) < 0) {
-                perror("socket-fuzzer");
+                perror("fuzz-socket");
                 return 2;
         }
         if (check_alive(f.path) != 0)
@@ -552,7 +586,8 @@ static int run(int argc, char *argv[]) {
                 return 2;
         }
         (void) pthread_join(talker, NULL);
-        (void) printf("%u connections (%u refused, %u closed by the broker), %u records sent, %u answers, %u grants\n",
+        (void) printf("%u connections (%u refused, %u closed by the broker), %u records sent, %u "
+                      "answers, %u grants\n",
                       f.n_connections, f.n_refused, f.n_closed, f.n_sent, f.n_answers, f.n_granted);
         return check_alive(f.path);
 }

@@ -16,9 +16,10 @@ static void check(const char *out, size_t size) {
                 gunichar code = g_utf8_get_char(s);
 
                 REQUIRE(code >= 0x20 && code != 0x7f && !(code >= 0x80 && code <= 0x9f));
-                REQUIRE(code != 0x61c && !(code >= 0x200b && code <= 0x200f) && !(code >= 0x2028 && code <= 0x202e) &&
-                        !(code >= 0x2066 && code <= 0x2069));
-                REQUIRE(code != '\\' || (s[1] == 'x' && g_ascii_isxdigit(s[2]) && g_ascii_isxdigit(s[3])));
+                REQUIRE(code != 0x61c && !(code >= 0x200b && code <= 0x200f) &&
+                        !(code >= 0x2028 && code <= 0x202e) && !(code >= 0x2066 && code <= 0x2069));
+                REQUIRE(code != '\\' ||
+                        (s[1] == 'x' && g_ascii_isxdigit(s[2]) && g_ascii_isxdigit(s[3])));
         }
 }
 

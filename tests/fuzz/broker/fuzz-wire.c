@@ -70,7 +70,8 @@ static void decide(const struct wire_acquire *wire) {
                 .threads_per_user_max = 4,
         };
         const gid_t gid = wire->header.serial >> 8 & 1 ? 1000 : 4;
-        const unsigned held[POLICY_ROLES_MAX] = { wire->header.serial & 3, wire->header.serial >> 2 & 1 };
+        const unsigned held[POLICY_ROLES_MAX] = { wire->header.serial & 3,
+                                                  wire->header.serial >> 2 & 1 };
         const struct situation now = {
                 .uid = gid,
                 .gids = &gid,
@@ -136,11 +137,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         memset(&request, 0xaa, sizeof(request));
         reason = wire_decode(record, size, &request);
-        REQUIRE(memcmp(&request, record, size < sizeof(request.header) ? size : sizeof(request.header)) == 0);
+        REQUIRE(memcmp(&request, record,
+                       size < sizeof(request.header) ? size : sizeof(request.header)) == 0);
         free(record);
 
         if (reason != REASON_NONE) {
-                REQUIRE(reason == REASON_MALFORMED || reason == REASON_VERSION || reason == REASON_UNSUPPORTED);
+                REQUIRE(reason == REASON_MALFORMED || reason == REASON_VERSION ||
+                        reason == REASON_UNSUPPORTED);
                 refuse(reason, &request.header);
                 return 0;
         }

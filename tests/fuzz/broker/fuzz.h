@@ -13,12 +13,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define REQUIRE(condition)                                                                        \
-        do {                                                                                      \
-                if (!(condition)) {                                                               \
-                        (void) fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-                        abort();                                                                  \
-                }                                                                                 \
+#define REQUIRE(condition)                                                                \
+        do {                                                                              \
+                if (!(condition)) {                                                       \
+                        (void) fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, \
+                                       #condition);                                       \
+                        abort();                                                          \
+                }                                                                         \
         } while (false)
 
 /* A copy with a NUL behind it, in memory of its very size. */
@@ -33,7 +34,8 @@ static inline char *fuzz_text(const uint8_t *data, size_t size) {
 }
 
 /* @data between two texts of ours. */
-static inline char *fuzz_between(const char *before, const uint8_t *data, size_t size, const char *behind, size_t *ret_length) {
+static inline char *fuzz_between(const char *before, const uint8_t *data, size_t size,
+                                 const char *behind, size_t *ret_length) {
         size_t n_before = strlen(before), n_behind = strlen(behind);
         char *text = malloc(n_before + size + n_behind + 1);
 

@@ -117,8 +117,14 @@ static void sleeper_start(struct sleeper *sleeper) {
 }
 
 static void sleeper_end(struct sleeper *sleeper) {
+        char path[64];
+
         (void) sem_post(&sleeper->wake);
         CHECK(pthread_join(sleeper->thread, NULL) == 0);
+        /* joined is before gone, by a little */
+        (void) snprintf(path, sizeof(path), "/proc/self/task/%d", sleeper->tid);
+        while (access(path, F_OK) == 0)
+                (void) sched_yield();
 }
 
 /* The kernel gives the number after the last one: that is set to the one before. */
@@ -176,13 +182,16 @@ static void child_run(int control, const struct test_ids *ids, unsigned n_thread
         _exit(0);
 }
 
-void test_child_start(struct test_child *child, const struct test_ids *ids, unsigned n_threads, int clone_flags) {
+void test_child_start(struct test_child *child, const struct test_ids *ids, unsigned n_threads,
+                      int clone_flags) {
         size_t size = (n_threads + 1) * sizeof(pid_t);
         int pair[2];
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         /* without the C library's fork only where it must be: other threads may hold its locks */
-        child->pid = clone_flags == 0 ? fork() : (pid_t) syscall(SYS_clone, clone_flags | SIGCHLD, NULL, NULL, NULL, NULL);
+        child->pid = clone_flags == 0 ? fork()
+                                      : (pid_t) syscall(SYS_clone, clone_flags | SIGCHLD, NULL,
+                                                        NULL, NULL, NULL);
         if (child->pid < 0 && clone_flags != 0)
                 test_skip("no namespaces can be made here");
         assert_true(child->pid >= 0);
@@ -209,17 +218,20 @@ void test_child_end(struct test_child *child) {
 static bool child_order(struct test_child *child, const struct message *message) {
         bool done;
 
-        assert_int_equal(send(child->control, message, sizeof(*message), MSG_NOSIGNAL), sizeof(*message));
+        assert_int_equal(send(child->control, message, sizeof(*message), MSG_NOSIGNAL),
+                         sizeof(*message));
         assert_int_equal(recv(child->control, &done, sizeof(done), 0), sizeof(done));
         return done;
 }
 
 void test_child_end_thread(struct test_child *child, unsigned thread) {
-        assert_true(child_order(child, &(struct message) { .order = ORDER_END_THREAD, .thread = thread }));
+        assert_true(child_order(child,
+                                &(struct message){ .order = ORDER_END_THREAD, .thread = thread }));
 }
 
 bool test_child_recycle_thread(struct test_child *child, unsigned thread) {
-        return child_order(child, &(struct message) { .order = ORDER_RECYCLE_THREAD, .thread = thread });
+        return child_order(child,
+                           &(struct message){ .order = ORDER_RECYCLE_THREAD, .thread = thread });
 }
 
 void test_child_rename(struct test_child *child, const char *name) {

@@ -31,12 +31,13 @@ void test_skip(const char *why);
 void test_need_root(void);
 
 /* In a child, where the assertions of cmocka must not be used. */
-#define CHECK(condition)                                                                          \
-        do {                                                                                      \
-                if (!(condition)) {                                                               \
-                        (void) dprintf(STDOUT_FILENO, "# %s:%d: %s\n", __FILE__, __LINE__, #condition); \
-                        _exit(1);                                                                 \
-                }                                                                                 \
+#define CHECK(condition)                                                                   \
+        do {                                                                               \
+                if (!(condition)) {                                                        \
+                        (void) dprintf(STDOUT_FILENO, "# %s:%d: %s\n", __FILE__, __LINE__, \
+                                       #condition);                                        \
+                        _exit(1);                                                          \
+                }                                                                          \
         } while (false)
 
 /* What a child exits with that could not do what its test is about. */
@@ -69,7 +70,8 @@ struct test_child {
  * @n_threads       beside the main one
  * @clone_flags     CLONE_NEWPID, CLONE_NEWUSER
  */
-void test_child_start(struct test_child *child, const struct test_ids *ids, unsigned n_threads, int clone_flags);
+void test_child_start(struct test_child *child, const struct test_ids *ids, unsigned n_threads,
+                      int clone_flags);
 void test_child_end(struct test_child *child);
 
 void test_child_end_thread(struct test_child *child, unsigned thread);

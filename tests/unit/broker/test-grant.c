@@ -16,10 +16,12 @@
 
 int __real_sched_write(pid_t tid, const struct sched_values *values);
 int __real_sched_write_nice(pid_t tid, int nice);
-enum reason __real_target_check(const struct kernel *kernel, const struct thread *thread, const struct creds *creds);
+enum reason __real_target_check(const struct kernel *kernel, const struct thread *thread,
+                                const struct creds *creds);
 int __wrap_sched_write(pid_t tid, const struct sched_values *values);
 int __wrap_sched_write_nice(pid_t tid, int nice);
-enum reason __wrap_target_check(const struct kernel *kernel, const struct thread *thread, const struct creds *creds);
+enum reason __wrap_target_check(const struct kernel *kernel, const struct thread *thread,
+                                const struct creds *creds);
 
 static struct {
         /* the n-th call from now, from 1; 0: none */
@@ -49,11 +51,14 @@ int __wrap_sched_write(pid_t tid, const struct sched_values *values) {
 }
 
 int __wrap_sched_write_nice(pid_t tid, int nice) {
-        return ++fake.n_nices == fake.fail_write_nice ? -EINVAL : __real_sched_write_nice(tid, nice);
+        return ++fake.n_nices == fake.fail_write_nice ? -EINVAL
+                                                      : __real_sched_write_nice(tid, nice);
 }
 
-enum reason __wrap_target_check(const struct kernel *kernel, const struct thread *thread, const struct creds *creds) {
-        return ++fake.n_checks == fake.fail_check ? fake.reason : __real_target_check(kernel, thread, creds);
+enum reason __wrap_target_check(const struct kernel *kernel, const struct thread *thread,
+                                const struct creds *creds) {
+        return ++fake.n_checks == fake.fail_check ? fake.reason
+                                                  : __real_target_check(kernel, thread, creds);
 }
 
 /* ---- a broker with one lease and nothing else ---- */
@@ -106,7 +111,9 @@ static struct world *make_world(const struct kernel *kernel) {
 
 static void start(struct world *w) {
         test_child_start(&w->child, &TEST_IDS(UID_NOBODY), 1, 0);
-        assert_int_equal(thread_open(&w->broker.kernel, w->child.pid, w->child.tids[1], &w->lease.thread, &w->lease.creds), 0);
+        assert_int_equal(thread_open(&w->broker.kernel, w->child.pid, w->child.tids[1],
+                                     &w->lease.thread, &w->lease.creds),
+                         0);
 }
 
 static int set_up(void **state) {
@@ -176,38 +183,48 @@ struct life_case {
 };
 
 static const struct life_case life_cases[] = {
-        { "real-time", { OTHER, 0, 0, false }, PRIORITY(30), { FIFO, 30, 0, true }, .after = { OTHER, 0, 0, false } },
-        { "nice", { OTHER, 0, 0, false }, NICE(-11), { OTHER, 0, -11, true }, .after = { OTHER, 0, 0, false } },
-        { "both", { OTHER, 0, 0, false }, BOTH(30, -11), { FIFO, 30, -11, true }, .after = { OTHER, 0, 0, false } },
+        { "real-time", { OTHER, 0, 0, false }, PRIORITY(30), { FIFO, 30, 0, true },
+          .after = { OTHER, 0, 0, false } },
+        { "nice", { OTHER, 0, 0, false }, NICE(-11), { OTHER, 0, -11, true },
+          .after = { OTHER, 0, 0, false } },
+        { "both", { OTHER, 0, 0, false }, BOTH(30, -11), { FIFO, 30, -11, true },
+          .after = { OTHER, 0, 0, false } },
         { "both, from nice 19", { OTHER, 0, 19, false }, BOTH(30, -11), { FIFO, 30, -11, true },
           .after = { OTHER, 0, 19, false } },
-        { "both, from IDLE", { IDLE, 0, 5, false }, BOTH(30, -11), { FIFO, 30, -11, true }, .after = { IDLE, 0, 5, false } },
-        { "both, from BATCH with the flag", { BATCH, 0, 5, true }, BOTH(30, -11), { FIFO, 30, -11, true },
-          .after = { BATCH, 0, 5, true } },
-        { "both, from an earlier FIFO", { FIFO, 2, 5, false }, BOTH(30, -11), { FIFO, 30, -11, true },
-          .after = { FIFO, 2, 5, false } },
-        { "OTHER and a nice, from BATCH", { BATCH, 0, 5, false }, OTHER_AND(-11), { OTHER, 0, -11, true },
-          .after = { BATCH, 0, 5, false } },
-        { "OTHER and a nice, from IDLE", { IDLE, 0, 5, false }, OTHER_AND(-11), { OTHER, 0, -11, true },
+        { "both, from IDLE", { IDLE, 0, 5, false }, BOTH(30, -11), { FIFO, 30, -11, true },
           .after = { IDLE, 0, 5, false } },
+        { "both, from BATCH with the flag", { BATCH, 0, 5, true }, BOTH(30, -11),
+          { FIFO, 30, -11, true }, .after = { BATCH, 0, 5, true } },
+        { "both, from an earlier FIFO", { FIFO, 2, 5, false }, BOTH(30, -11),
+          { FIFO, 30, -11, true }, .after = { FIFO, 2, 5, false } },
+        { "OTHER and a nice, from BATCH", { BATCH, 0, 5, false }, OTHER_AND(-11),
+          { OTHER, 0, -11, true }, .after = { BATCH, 0, 5, false } },
+        { "OTHER and a nice, from IDLE", { IDLE, 0, 5, false }, OTHER_AND(-11),
+          { OTHER, 0, -11, true }, .after = { IDLE, 0, 5, false } },
 
-        { "both: reniced while real-time", { OTHER, 0, 0, false }, BOTH(30, -11), { FIFO, 30, -11, true },
-          true, { FIFO, 30, 7, true }, NOTHING, {}, { OTHER, 0, 7, false } },
-        { "both: its owner gave the priority up", { OTHER, 0, 3, false }, BOTH(30, -11), { FIFO, 30, -11, true },
-          true, { OTHER, 0, -11, true }, NOTHING, {}, { OTHER, 0, 3, true } },
-        { "both: its owner gave all up", { OTHER, 0, 3, false }, BOTH(30, -11), { FIFO, 30, -11, true },
-          true, { OTHER, 0, 9, true }, NOTHING, {}, { OTHER, 0, 9, true } },
+        { "both: reniced while real-time", { OTHER, 0, 0, false }, BOTH(30, -11),
+          { FIFO, 30, -11, true }, true, { FIFO, 30, 7, true }, NOTHING, {},
+          { OTHER, 0, 7, false } },
+        { "both: its owner gave the priority up", { OTHER, 0, 3, false }, BOTH(30, -11),
+          { FIFO, 30, -11, true }, true, { OTHER, 0, -11, true }, NOTHING, {},
+          { OTHER, 0, 3, true } },
+        { "both: its owner gave all up", { OTHER, 0, 3, false }, BOTH(30, -11),
+          { FIFO, 30, -11, true }, true, { OTHER, 0, 9, true }, NOTHING, {},
+          { OTHER, 0, 9, true } },
 
-        { "raised: back to the beginning", { OTHER, 0, 4, false }, PRIORITY(30), { FIFO, 30, 4, true },
-          false, {}, PRIORITY(40), { FIFO, 40, 4, true }, { OTHER, 0, 4, false } },
-        { "lowered: back to the beginning", { BATCH, 0, 4, false }, PRIORITY(30), { FIFO, 30, 4, true },
-          false, {}, PRIORITY(20), { FIFO, 20, 4, true }, { BATCH, 0, 4, false } },
+        { "raised: back to the beginning", { OTHER, 0, 4, false }, PRIORITY(30),
+          { FIFO, 30, 4, true }, false, {}, PRIORITY(40), { FIFO, 40, 4, true },
+          { OTHER, 0, 4, false } },
+        { "lowered: back to the beginning", { BATCH, 0, 4, false }, PRIORITY(30),
+          { FIFO, 30, 4, true }, false, {}, PRIORITY(20), { FIFO, 20, 4, true },
+          { BATCH, 0, 4, false } },
         { "the same again", { OTHER, 0, 4, false }, PRIORITY(30), { FIFO, 30, 4, true },
           false, {}, PRIORITY(30), { FIFO, 30, 4, true }, { OTHER, 0, 4, false } },
         { "nice added later", { OTHER, 0, 4, false }, PRIORITY(30), { FIFO, 30, 4, true },
           false, {}, NICE(-5), { FIFO, 30, -5, true }, { OTHER, 0, 4, false } },
-        { "nice added later, with the flag that was there", { OTHER, 0, 4, true }, PRIORITY(30), { FIFO, 30, 4, true },
-          false, {}, NICE(-5), { FIFO, 30, -5, true }, { OTHER, 0, 4, true } },
+        { "nice added later, with the flag that was there", { OTHER, 0, 4, true }, PRIORITY(30),
+          { FIFO, 30, 4, true }, false, {}, NICE(-5), { FIFO, 30, -5, true },
+          { OTHER, 0, 4, true } },
         { "priority added later", { OTHER, 0, 4, false }, NICE(-5), { OTHER, 0, -5, true },
           false, {}, PRIORITY(30), { FIFO, 30, -5, true }, { OTHER, 0, 4, false } },
         { "priority added later, from IDLE", { IDLE, 0, 4, false }, NICE(-5), { IDLE, 0, -5, true },
@@ -215,15 +232,19 @@ static const struct life_case life_cases[] = {
 
         /* S16: what was weakened meanwhile is what it goes back to */
         { "given up, asked for again", { OTHER, 0, 4, false }, PRIORITY(30), { FIFO, 30, 4, true },
-          true, { OTHER, 0, 9, true }, PRIORITY(30), { FIFO, 30, 9, true }, { OTHER, 0, 9, false } },
-        { "put to IDLE, asked for again", { OTHER, 0, 4, false }, PRIORITY(30), { FIFO, 30, 4, true },
-          true, { IDLE, 0, 4, true }, PRIORITY(30), { FIFO, 30, 4, true }, { IDLE, 0, 4, false } },
+          true, { OTHER, 0, 9, true }, PRIORITY(30), { FIFO, 30, 9, true },
+          { OTHER, 0, 9, false } },
+        { "put to IDLE, asked for again", { OTHER, 0, 4, false }, PRIORITY(30),
+          { FIFO, 30, 4, true }, true, { IDLE, 0, 4, true }, PRIORITY(30), { FIFO, 30, 4, true },
+          { IDLE, 0, 4, false } },
         { "lowered, asked for again", { OTHER, 0, 4, false }, PRIORITY(30), { FIFO, 30, 4, true },
           true, { FIFO, 5, 4, true }, PRIORITY(30), { FIFO, 30, 4, true }, { OTHER, 0, 4, false } },
         { "reniced, asked for again", { OTHER, 0, 4, false }, NICE(-11), { OTHER, 0, -11, true },
-          true, { OTHER, 0, 15, true }, NICE(-11), { OTHER, 0, -11, true }, { OTHER, 0, 15, false } },
-        { "reniced by a little, asked for again", { OTHER, 0, 4, false }, NICE(-11), { OTHER, 0, -11, true },
-          true, { OTHER, 0, -9, true }, NICE(-11), { OTHER, 0, -11, true }, { OTHER, 0, 4, false } },
+          true, { OTHER, 0, 15, true }, NICE(-11), { OTHER, 0, -11, true },
+          { OTHER, 0, 15, false } },
+        { "reniced by a little, asked for again", { OTHER, 0, 4, false }, NICE(-11),
+          { OTHER, 0, -11, true }, true, { OTHER, 0, -9, true }, NICE(-11), { OTHER, 0, -11, true },
+          { OTHER, 0, 4, false } },
 };
 
 struct life_row {
@@ -294,41 +315,56 @@ struct failure_case {
 };
 
 static const struct failure_case failure_cases[] = {
-        { .name = "the kernel refuses the priority", .before = { BATCH, 0, 3, false }, .wanted = PRIORITY(30), .fail_write = 1,
-          .reason = REASON_KERNEL_OTHER, .after = { BATCH, 0, 3, false } },
-        { .name = "the kernel refuses the nice", .before = { BATCH, 0, 3, false }, .wanted = NICE(-11), .fail_write = 1,
-          .reason = REASON_KERNEL_OTHER, .after = { BATCH, 0, 3, false } },
-        { .name = "the kernel refuses the priority of both", .before = { BATCH, 0, 3, false }, .wanted = BOTH(30, -11),
-          .fail_write = 1, .reason = REASON_KERNEL_OTHER, .after = { BATCH, 0, 3, false } },
-        { .name = "the kernel refuses the nice of both", .before = { BATCH, 0, 3, false }, .wanted = BOTH(30, -11),
-          .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER, .after = { BATCH, 0, 3, false } },
-        { .name = "the kernel refuses the nice of both, from IDLE", .before = { IDLE, 0, 3, true }, .wanted = BOTH(30, -11),
-          .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER, .after = { IDLE, 0, 3, true } },
-        { .name = "the kernel refuses the nice of an IDLE thread", .before = { IDLE, 0, 3, false }, .wanted = NICE(-11),
-          .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER, .after = { IDLE, 0, 3, false } },
-        { .name = "the kernel refuses the flag of an IDLE thread", .before = { IDLE, 0, 3, false }, .wanted = NICE(-11),
-          .fail_write = 1, .reason = REASON_KERNEL_OTHER, .after = { IDLE, 0, 3, false } },
-        { .name = "the kernel refuses the flag of a FIFO thread", .before = { FIFO, 2, 3, false }, .wanted = NICE(-11),
-          .fail_write = 1, .reason = REASON_KERNEL_OTHER, .after = { FIFO, 2, 3, false } },
-        { .name = "the kernel refuses a change: what is held stays", .before = { BATCH, 0, 3, false }, .held = PRIORITY(30),
-          .wanted = PRIORITY(40), .fail_write = 1, .reason = REASON_KERNEL_OTHER, .after = { FIFO, 30, 3, true } },
-        { .name = "the kernel refuses half a change: what is held stays", .before = { BATCH, 0, 3, false },
-          .held = PRIORITY(30), .wanted = BOTH(40, -11), .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER,
-          .after = { FIFO, 30, 3, true } },
+        { .name = "the kernel refuses the priority", .before = { BATCH, 0, 3, false },
+          .wanted = PRIORITY(30), .fail_write = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { BATCH, 0, 3, false } },
+        { .name = "the kernel refuses the nice", .before = { BATCH, 0, 3, false },
+          .wanted = NICE(-11), .fail_write = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { BATCH, 0, 3, false } },
+        { .name = "the kernel refuses the priority of both", .before = { BATCH, 0, 3, false },
+          .wanted = BOTH(30, -11), .fail_write = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { BATCH, 0, 3, false } },
+        { .name = "the kernel refuses the nice of both", .before = { BATCH, 0, 3, false },
+          .wanted = BOTH(30, -11), .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { BATCH, 0, 3, false } },
+        { .name = "the kernel refuses the nice of both, from IDLE", .before = { IDLE, 0, 3, true },
+          .wanted = BOTH(30, -11), .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { IDLE, 0, 3, true } },
+        { .name = "the kernel refuses the nice of an IDLE thread", .before = { IDLE, 0, 3, false },
+          .wanted = NICE(-11), .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { IDLE, 0, 3, false } },
+        { .name = "the kernel refuses the flag of an IDLE thread", .before = { IDLE, 0, 3, false },
+          .wanted = NICE(-11), .fail_write = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { IDLE, 0, 3, false } },
+        { .name = "the kernel refuses the flag of a FIFO thread", .before = { FIFO, 2, 3, false },
+          .wanted = NICE(-11), .fail_write = 1, .reason = REASON_KERNEL_OTHER,
+          .after = { FIFO, 2, 3, false } },
+        { .name = "the kernel refuses a change: what is held stays",
+          .before = { BATCH, 0, 3, false }, .held = PRIORITY(30), .wanted = PRIORITY(40),
+          .fail_write = 1, .reason = REASON_KERNEL_OTHER, .after = { FIFO, 30, 3, true } },
+        { .name = "the kernel refuses half a change: what is held stays",
+          .before = { BATCH, 0, 3, false }, .held = PRIORITY(30), .wanted = BOTH(40, -11),
+          .fail_write_nice = 1, .reason = REASON_KERNEL_OTHER, .after = { FIFO, 30, 3, true } },
 
-        { .name = "the first check says it is gone", .before = { OTHER, 0, 3, false }, .wanted = BOTH(30, -11),
-          .fail_check = 1, .check = REASON_NO_SUCH_THREAD, .reason = REASON_NO_SUCH_THREAD, .after = { OTHER, 0, 3, false } },
-        { .name = "the first check says it is another user's", .before = { OTHER, 0, 3, false }, .wanted = BOTH(30, -11),
-          .fail_check = 1, .check = REASON_TARGET_CHANGED, .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 3, false } },
+        { .name = "the first check says it is gone", .before = { OTHER, 0, 3, false },
+          .wanted = BOTH(30, -11), .fail_check = 1, .check = REASON_NO_SUCH_THREAD,
+          .reason = REASON_NO_SUCH_THREAD, .after = { OTHER, 0, 3, false } },
+        { .name = "the first check says it is another user's", .before = { OTHER, 0, 3, false },
+          .wanted = BOTH(30, -11), .fail_check = 1, .check = REASON_TARGET_CHANGED,
+          .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 3, false } },
         /* S10: whoever it is now, it keeps nothing of what was meant for another */
-        { .name = "the second check says it is another user's", .before = { OTHER, 0, 3, false }, .wanted = PRIORITY(30),
-          .fail_check = 2, .check = REASON_TARGET_CHANGED, .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 3, true } },
-        { .name = "the second check says its number is another's", .before = { OTHER, 0, 3, false }, .wanted = PRIORITY(30),
-          .fail_check = 2, .check = REASON_NO_SUCH_THREAD, .reason = REASON_NO_SUCH_THREAD, .after = { OTHER, 0, 3, true } },
-        { .name = "the second check, with a nice", .before = { OTHER, 0, 3, false }, .wanted = BOTH(30, -11), .fail_check = 2,
-          .check = REASON_TARGET_CHANGED, .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 0, true } },
-        { .name = "the second check, with a nice alone", .before = { OTHER, 0, 3, false }, .wanted = NICE(-11), .fail_check = 2,
-          .check = REASON_TARGET_CHANGED, .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 0, true } },
+        { .name = "the second check says it is another user's", .before = { OTHER, 0, 3, false },
+          .wanted = PRIORITY(30), .fail_check = 2, .check = REASON_TARGET_CHANGED,
+          .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 3, true } },
+        { .name = "the second check says its number is another's", .before = { OTHER, 0, 3, false },
+          .wanted = PRIORITY(30), .fail_check = 2, .check = REASON_NO_SUCH_THREAD,
+          .reason = REASON_NO_SUCH_THREAD, .after = { OTHER, 0, 3, true } },
+        { .name = "the second check, with a nice", .before = { OTHER, 0, 3, false },
+          .wanted = BOTH(30, -11), .fail_check = 2, .check = REASON_TARGET_CHANGED,
+          .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 0, true } },
+        { .name = "the second check, with a nice alone", .before = { OTHER, 0, 3, false },
+          .wanted = NICE(-11), .fail_check = 2, .check = REASON_TARGET_CHANGED,
+          .reason = REASON_TARGET_CHANGED, .after = { OTHER, 0, 0, true } },
 };
 
 struct failure_row {
@@ -358,7 +394,8 @@ static void test_failure(void **state) {
         tid = w->lease.thread.tid;
         set_state(tid, &c->before);
         if (!is_nothing(&c->held))
-                assert_int_equal(grant_apply(&w->broker, &w->lease, &c->held, &outcome), REASON_NONE);
+                assert_int_equal(grant_apply(&w->broker, &w->lease, &c->held, &outcome),
+                                 REASON_NONE);
         memcpy(grants, w->lease.grants, sizeof(grants));
 
         memset(&fake, 0, sizeof(fake));
@@ -386,7 +423,8 @@ static void test_reads_back_otherwise(void **state) {
         test_need_root();
         start(w);
         fake.lie_write = 1;
-        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome), REASON_KERNEL_MISMATCH);
+        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome),
+                         REASON_KERNEL_MISMATCH);
         assert_false(w->lease.grants[KIND_SCHED].held);
 }
 
@@ -402,7 +440,8 @@ static void test_one_of_two_reads_back_otherwise(void **state) {
         start(w);
         set_state(w->lease.thread.tid, &before);
         fake.lie_write = 1; /* the priority */
-        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome), REASON_KERNEL_MISMATCH);
+        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome),
+                         REASON_KERNEL_MISMATCH);
         assert_int_equal(sched_read(w->lease.thread.tid, &now), 0);
         assert_int_equal(now.nice, 3);
         assert_false(w->lease.grants[KIND_SCHED].held || w->lease.grants[KIND_NICE].held);
@@ -416,7 +455,8 @@ static void test_other_ids(void **state) {
         test_need_root();
         start(w);
         w->lease.creds.suid = 0;
-        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome), REASON_TARGET_CHANGED);
+        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome),
+                         REASON_TARGET_CHANGED);
         assert_sched_is(w->lease.thread.tid, OTHER, 0, 0, false);
         assert_int_equal(fake.n_writes + fake.n_nices, 0);
 }
@@ -429,7 +469,8 @@ static void test_ended(void **state) {
         test_need_root();
         start(w);
         test_child_end_thread(&w->child, 1);
-        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome), REASON_NO_SUCH_THREAD);
+        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome),
+                         REASON_NO_SUCH_THREAD);
         assert_int_equal(grant_verify(&w->lease), -ESRCH);
         grant_restore(&w->broker, &w->lease);
         assert_int_equal(fake.n_writes + fake.n_nices, 0);
@@ -444,14 +485,17 @@ static void test_recycled(void **state) {
 
         test_need_root();
         test_child_start(&w->child, NULL, 1, 0);
-        assert_int_equal(thread_open(&w->broker.kernel, w->child.pid, w->child.tids[1], &w->lease.thread, &w->lease.creds), 0);
+        assert_int_equal(thread_open(&w->broker.kernel, w->child.pid, w->child.tids[1],
+                                     &w->lease.thread, &w->lease.creds),
+                         0);
         assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome), REASON_NONE);
         if (!test_child_recycle_thread(&w->child, 1))
                 test_skip("the number of a thread could not be had again");
         set_state(w->lease.thread.tid, &stranger);
         fake.n_writes = fake.n_nices = 0;
 
-        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome), REASON_NO_SUCH_THREAD);
+        assert_int_equal(grant_apply(&w->broker, &w->lease, &wanted, &outcome),
+                         REASON_NO_SUCH_THREAD);
         grant_restore(&w->broker, &w->lease);
         assert_state(w->lease.thread.tid, &stranger);
         assert_int_equal(fake.n_writes + fake.n_nices, 0);
@@ -504,13 +548,15 @@ static void test_the_file_knows_first(void **state) {
 int main(void) {
         static const struct CMUnitTest others[] = {
                 cmocka_unit_test_setup_teardown(test_reads_back_otherwise, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_one_of_two_reads_back_otherwise, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_one_of_two_reads_back_otherwise, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_other_ids, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_ended, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_recycled, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_file_knows_first, set_up, tear_down),
         };
-        struct CMUnitTest tests[TEST_KERNELS * ELEMENTS(life_cases) + ELEMENTS(failure_cases) + ELEMENTS(others)];
+        struct CMUnitTest tests[TEST_KERNELS * ELEMENTS(life_cases) + ELEMENTS(failure_cases) +
+                                ELEMENTS(others)];
         struct life_row rows[TEST_KERNELS * ELEMENTS(life_cases)];
         struct failure_row failure_rows[ELEMENTS(failure_cases)];
         char names[ELEMENTS(rows)][80];
@@ -518,7 +564,8 @@ int main(void) {
 
         for (size_t i = 0; i < TEST_KERNELS; i++)
                 for (size_t j = 0; j < ELEMENTS(life_cases); j++, n++) {
-                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name, life_cases[j].name);
+                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name,
+                                        life_cases[j].name);
                         rows[n] = (struct life_row) { &life_cases[j], &test_kernels[i], NULL };
                         tests[n] = test_row(names[n], test_life, &rows[n]);
                         tests[n].teardown_func = tear_down_life;

@@ -26,7 +26,8 @@ struct cgroup_case {
 };
 
 static const struct cgroup_case cgroup_cases[] = {
-        { "cgroup: a controller of its own", "9:name=systemd:/\n2:cpuacct:/\n1:cpu:/x\n0::/\n", "/x" },
+        { "cgroup: a controller of its own", "9:name=systemd:/\n2:cpuacct:/\n1:cpu:/x\n0::/\n",
+          "/x" },
         { "cgroup: two controllers together", "4:cpu,cpuacct:/x\n", "/x" },
         { "cgroup: in the other order", "4:cpuacct,cpu:/x\n", "/x" },
         { "cgroup: the root", "1:cpu:/\n", "/" },
@@ -81,7 +82,8 @@ static void load_filter(bool pass_null) {
                 CHECK(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sched_setattr), 1,
                                        SCMP_A1(SCMP_CMP_NE, 0)) == 0);
         else
-                CHECK(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sched_setattr), 0) == 0);
+                CHECK(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sched_setattr), 0) ==
+                      0);
         CHECK(seccomp_load(filter) == 0);
         seccomp_release(filter);
 }
@@ -120,7 +122,8 @@ static void write_number(const char *path, int number) {
 static void enter_poor_group(pid_t target) {
         struct stat st;
 
-        if ((mkdir(GROUP, 0755) < 0 && errno != EEXIST) || stat(GROUP "/cpu.rt_runtime_us", &st) < 0)
+        if ((mkdir(GROUP, 0755) < 0 && errno != EEXIST) ||
+            stat(GROUP "/cpu.rt_runtime_us", &st) < 0)
                 _exit(EXIT_SKIP);
         write_number(GROUP "/tasks", target);
 }
@@ -130,12 +133,16 @@ static const struct cause_case cause_cases[] = {
         { "cause: another error", -EINVAL, NULL, REASON_KERNEL_OTHER, "Invalid argument" },
         { "cause: a filter", -EPERM, prepare_seccomp, REASON_KERNEL_SECCOMP, "seccomp" },
         { "cause: no capability", -EPERM, drop_sys_nice, REASON_KERNEL_CAPABILITY, "CAP_SYS_NICE" },
-        { "cause: no capability, for nice", -EACCES, drop_sys_nice, REASON_KERNEL_CAPABILITY, "CAP_SYS_NICE" },
-        { "cause: a capability that does not count", -EPERM, enter_user_namespace, REASON_KERNEL_CAPABILITY,
-          "user namespace" },
-        { "cause: no budget", -EPERM, enter_poor_group, REASON_KERNEL_RT_GROUP, "/rtgrant-test-kernel-cause" },
-        { "cause: a security module", -EPERM, prepare_module, REASON_KERNEL_LSM, "security module" },
-        { "cause: none of the known ones", -EPERM, NULL, REASON_KERNEL_OTHER, "none of the known causes" },
+        { "cause: no capability, for nice", -EACCES, drop_sys_nice, REASON_KERNEL_CAPABILITY,
+          "CAP_SYS_NICE" },
+        { "cause: a capability that does not count", -EPERM, enter_user_namespace,
+          REASON_KERNEL_CAPABILITY, "user namespace" },
+        { "cause: no budget", -EPERM, enter_poor_group, REASON_KERNEL_RT_GROUP,
+          "/rtgrant-test-kernel-cause" },
+        { "cause: a security module", -EPERM, prepare_module, REASON_KERNEL_LSM,
+          "security module" },
+        { "cause: none of the known ones", -EPERM, NULL, REASON_KERNEL_OTHER,
+          "none of the known causes" },
 };
 
 struct cause_try {
@@ -178,7 +185,8 @@ static int remove_group(void **state) {
 static void test_little_room(void **state) {
         char text[8];
 
-        assert_int_equal(kernel_cause_find(getpid(), -EINVAL, text, sizeof(text)), REASON_KERNEL_OTHER);
+        assert_int_equal(kernel_cause_find(getpid(), -EINVAL, text, sizeof(text)),
+                         REASON_KERNEL_OTHER);
         assert_string_equal(text, "the ker");
 }
 

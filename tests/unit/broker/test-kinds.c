@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The kinds of grant on a real thread that sleeps: what is set, and what is there again afterwards. */
+/* The kinds of grant on a real thread that sleeps: what is set, and what is there again afterwards.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -63,34 +64,34 @@ struct kind_case {
 
 static const struct kind_case cases[] = {
         /* what was there comes back */
-        { "sched: an ordinary thread", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true }, .restored = 1,
-          .after = { OTHER, 0, 0, false } },
+        { "sched: an ordinary thread", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true },
+          .restored = 1, .after = { OTHER, 0, 0, false } },
         { "sched: RR", KIND_SCHED, { OTHER, 0, 0, false }, { RR, 94, 0, true }, .restored = 1,
           .after = { OTHER, 0, 0, false } },
-        { "sched: nice 19", KIND_SCHED, { OTHER, 0, 19, false }, { FIFO, 30, 19, true }, .restored = 1,
-          .after = { OTHER, 0, 19, false } },
-        { "sched: a better nice", KIND_SCHED, { OTHER, 0, -11, false }, { FIFO, 30, -11, true }, .restored = 1,
-          .after = { OTHER, 0, -11, false } },
+        { "sched: nice 19", KIND_SCHED, { OTHER, 0, 19, false }, { FIFO, 30, 19, true },
+          .restored = 1, .after = { OTHER, 0, 19, false } },
+        { "sched: a better nice", KIND_SCHED, { OTHER, 0, -11, false }, { FIFO, 30, -11, true },
+          .restored = 1, .after = { OTHER, 0, -11, false } },
         { "sched: IDLE", KIND_SCHED, { IDLE, 0, 0, false }, { FIFO, 30, 0, true }, .restored = 1,
           .after = { IDLE, 0, 0, false } },
-        { "sched: IDLE with nice 7", KIND_SCHED, { IDLE, 0, 7, false }, { RR, 30, 7, true }, .restored = 1,
-          .after = { IDLE, 0, 7, false } },
+        { "sched: IDLE with nice 7", KIND_SCHED, { IDLE, 0, 7, false }, { RR, 30, 7, true },
+          .restored = 1, .after = { IDLE, 0, 7, false } },
         { "sched: BATCH", KIND_SCHED, { BATCH, 0, 0, false }, { FIFO, 30, 0, true }, .restored = 1,
           .after = { BATCH, 0, 0, false } },
-        { "sched: BATCH with nice 12", KIND_SCHED, { BATCH, 0, 12, false }, { FIFO, 30, 12, true }, .restored = 1,
-          .after = { BATCH, 0, 12, false } },
-        { "sched: an earlier FIFO", KIND_SCHED, { FIFO, 3, 5, false }, { FIFO, 30, 5, true }, .restored = 1,
-          .after = { FIFO, 3, 5, false } },
-        { "sched: an earlier RR with the flag", KIND_SCHED, { RR, 2, 0, true }, { FIFO, 30, 0, true }, .restored = 1,
-          .after = { RR, 2, 0, true } },
-        { "sched: the flag that was there", KIND_SCHED, { OTHER, 0, 4, true }, { FIFO, 30, 4, true }, .restored = 1,
-          .after = { OTHER, 0, 4, true } },
-        { "sched: a deadline", KIND_SCHED, { DEADLINE, 0, 0, false }, { FIFO, 30, 0, true }, .restored = 1,
-          .after = { DEADLINE, 0, 0, false } },
-        { "sched: OTHER for a BATCH thread", KIND_SCHED, { BATCH, 0, 3, false }, { OTHER, 0, 3, true }, .restored = 1,
-          .after = { BATCH, 0, 3, false } },
-        { "sched: OTHER for an IDLE thread", KIND_SCHED, { IDLE, 0, 9, false }, { OTHER, 0, 9, true }, .restored = 1,
-          .after = { IDLE, 0, 9, false } },
+        { "sched: BATCH with nice 12", KIND_SCHED, { BATCH, 0, 12, false }, { FIFO, 30, 12, true },
+          .restored = 1, .after = { BATCH, 0, 12, false } },
+        { "sched: an earlier FIFO", KIND_SCHED, { FIFO, 3, 5, false }, { FIFO, 30, 5, true },
+          .restored = 1, .after = { FIFO, 3, 5, false } },
+        { "sched: an earlier RR with the flag", KIND_SCHED, { RR, 2, 0, true },
+          { FIFO, 30, 0, true }, .restored = 1, .after = { RR, 2, 0, true } },
+        { "sched: the flag that was there", KIND_SCHED, { OTHER, 0, 4, true },
+          { FIFO, 30, 4, true }, .restored = 1, .after = { OTHER, 0, 4, true } },
+        { "sched: a deadline", KIND_SCHED, { DEADLINE, 0, 0, false }, { FIFO, 30, 0, true },
+          .restored = 1, .after = { DEADLINE, 0, 0, false } },
+        { "sched: OTHER for a BATCH thread", KIND_SCHED, { BATCH, 0, 3, false },
+          { OTHER, 0, 3, true }, .restored = 1, .after = { BATCH, 0, 3, false } },
+        { "sched: OTHER for an IDLE thread", KIND_SCHED, { IDLE, 0, 9, false },
+          { OTHER, 0, 9, true }, .restored = 1, .after = { IDLE, 0, 9, false } },
 
         /* what others did meanwhile stays */
         { "sched: its owner gave it up", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true },
@@ -99,46 +100,46 @@ static const struct kind_case cases[] = {
           true, { FIFO, 29, 0, true }, 0, { FIFO, 29, 0, true } },
         { "sched: its owner took RR", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true },
           true, { RR, 30, 0, true }, 0, { RR, 30, 0, true } },
-        { "sched: an administrator raised it", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true },
-          true, { FIFO, 50, 0, true }, 0, { FIFO, 50, 0, true } },
-        { "sched: an administrator took the flag away", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true },
-          true, { FIFO, 30, 0, false }, 0, { FIFO, 30, 0, false } },
+        { "sched: an administrator raised it", KIND_SCHED, { OTHER, 0, 0, false },
+          { FIFO, 30, 0, true }, true, { FIFO, 50, 0, true }, 0, { FIFO, 50, 0, true } },
+        { "sched: an administrator took the flag away", KIND_SCHED, { OTHER, 0, 0, false },
+          { FIFO, 30, 0, true }, true, { FIFO, 30, 0, false }, 0, { FIFO, 30, 0, false } },
         { "sched: put to IDLE", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true },
           true, { IDLE, 0, 0, true }, 0, { IDLE, 0, 0, true } },
         /* its nice is kept: without privilege it could not be had back */
-        { "sched: reniced while real-time", KIND_SCHED, { OTHER, 0, 0, false }, { FIFO, 30, 0, true },
-          true, { FIFO, 30, 15, true }, 1, { OTHER, 0, 15, false } },
-        { "sched: reniced by an administrator while real-time", KIND_SCHED, { OTHER, 0, 5, false }, { FIFO, 30, 5, true },
-          true, { FIFO, 30, -8, true }, 1, { OTHER, 0, -8, false } },
-        { "sched: BATCH, reniced while real-time", KIND_SCHED, { BATCH, 0, 0, false }, { FIFO, 30, 0, true },
-          true, { FIFO, 30, 10, true }, 1, { BATCH, 0, 10, false } },
-        { "sched: IDLE, reniced while real-time", KIND_SCHED, { IDLE, 0, 0, false }, { FIFO, 30, 0, true },
-          true, { FIFO, 30, 10, true }, 1, { IDLE, 0, 10, false } },
+        { "sched: reniced while real-time", KIND_SCHED, { OTHER, 0, 0, false },
+          { FIFO, 30, 0, true }, true, { FIFO, 30, 15, true }, 1, { OTHER, 0, 15, false } },
+        { "sched: reniced by an administrator while real-time", KIND_SCHED, { OTHER, 0, 5, false },
+          { FIFO, 30, 5, true }, true, { FIFO, 30, -8, true }, 1, { OTHER, 0, -8, false } },
+        { "sched: BATCH, reniced while real-time", KIND_SCHED, { BATCH, 0, 0, false },
+          { FIFO, 30, 0, true }, true, { FIFO, 30, 10, true }, 1, { BATCH, 0, 10, false } },
+        { "sched: IDLE, reniced while real-time", KIND_SCHED, { IDLE, 0, 0, false },
+          { FIFO, 30, 0, true }, true, { FIFO, 30, 10, true }, 1, { IDLE, 0, 10, false } },
 
-        { "nice: an ordinary thread", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, -11, true }, .restored = 1,
-          .after = { OTHER, 0, 0, false } },
-        { "nice: from 19", KIND_NICE, { OTHER, 0, 19, false }, { OTHER, 0, -20, true }, .restored = 1,
-          .after = { OTHER, 0, 19, false } },
+        { "nice: an ordinary thread", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, -11, true },
+          .restored = 1, .after = { OTHER, 0, 0, false } },
+        { "nice: from 19", KIND_NICE, { OTHER, 0, 19, false }, { OTHER, 0, -20, true },
+          .restored = 1, .after = { OTHER, 0, 19, false } },
         { "nice: BATCH", KIND_NICE, { BATCH, 0, 3, false }, { BATCH, 0, -5, true }, .restored = 1,
           .after = { BATCH, 0, 3, false } },
         { "nice: IDLE", KIND_NICE, { IDLE, 0, 8, false }, { IDLE, 0, -5, true }, .restored = 1,
           .after = { IDLE, 0, 8, false } },
-        { "nice: a real-time thread", KIND_NICE, { FIFO, 3, 8, false }, { FIFO, 3, -5, true }, .restored = 1,
-          .after = { FIFO, 3, 8, false } },
-        { "nice: the flag that was there", KIND_NICE, { OTHER, 0, 0, true }, { OTHER, 0, -11, true }, .restored = 1,
-          .after = { OTHER, 0, 0, true } },
-        { "nice: to a weaker one", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, 10, true }, .restored = 1,
-          .after = { OTHER, 0, 0, false } },
+        { "nice: a real-time thread", KIND_NICE, { FIFO, 3, 8, false }, { FIFO, 3, -5, true },
+          .restored = 1, .after = { FIFO, 3, 8, false } },
+        { "nice: the flag that was there", KIND_NICE, { OTHER, 0, 0, true },
+          { OTHER, 0, -11, true }, .restored = 1, .after = { OTHER, 0, 0, true } },
+        { "nice: to a weaker one", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, 10, true },
+          .restored = 1, .after = { OTHER, 0, 0, false } },
         { "nice: its owner weakened it", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, -11, true },
           true, { OTHER, 0, 5, true }, 0, { OTHER, 0, 5, true } },
-        { "nice: an administrator improved it", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, -11, true },
-          true, { OTHER, 0, -15, true }, 0, { OTHER, 0, -15, true } },
-        { "nice: an administrator took the flag away", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, -11, true },
-          true, { OTHER, 0, -11, false }, 0, { OTHER, 0, -11, false } },
-        { "nice: became real-time meanwhile", KIND_NICE, { OTHER, 0, 0, false }, { OTHER, 0, -11, true },
-          true, { FIFO, 5, -11, true }, 1, { FIFO, 5, 0, false } },
-        { "nice: put to BATCH meanwhile", KIND_NICE, { OTHER, 0, 2, false }, { OTHER, 0, -11, true },
-          true, { BATCH, 0, -11, true }, 1, { BATCH, 0, 2, false } },
+        { "nice: an administrator improved it", KIND_NICE, { OTHER, 0, 0, false },
+          { OTHER, 0, -11, true }, true, { OTHER, 0, -15, true }, 0, { OTHER, 0, -15, true } },
+        { "nice: an administrator took the flag away", KIND_NICE, { OTHER, 0, 0, false },
+          { OTHER, 0, -11, true }, true, { OTHER, 0, -11, false }, 0, { OTHER, 0, -11, false } },
+        { "nice: became real-time meanwhile", KIND_NICE, { OTHER, 0, 0, false },
+          { OTHER, 0, -11, true }, true, { FIFO, 5, -11, true }, 1, { FIFO, 5, 0, false } },
+        { "nice: put to BATCH meanwhile", KIND_NICE, { OTHER, 0, 2, false },
+          { OTHER, 0, -11, true }, true, { BATCH, 0, -11, true }, 1, { BATCH, 0, 2, false } },
         { "nice: put to IDLE meanwhile", KIND_NICE, { OTHER, 0, 2, false }, { OTHER, 0, -11, true },
           true, { IDLE, 0, -11, true }, 1, { IDLE, 0, 2, false } },
 };
@@ -192,7 +193,9 @@ static void test_kind(void **state) {
 
 static void test_custom_slice_comes_back(void **state) {
         const struct sched_values slice = { .policy = OTHER, .runtime_ns = 7 * MS };
-        const union kind_values set = { .sched = { .policy = FIFO, .priority = 9, .reset_on_fork = true } };
+        const union kind_values set = {
+                .sched = { .policy = FIFO, .priority = 9, .reset_on_fork = true }
+        };
         union kind_values saved;
         struct sched_values now;
         struct test_child child;
@@ -216,7 +219,9 @@ static void test_custom_slice_comes_back(void **state) {
 
 static void test_deadline_comes_back_whole(void **state) {
         const struct state before = { DEADLINE, 0, 0, false };
-        const union kind_values set = { .sched = { .policy = FIFO, .priority = 9, .reset_on_fork = true } };
+        const union kind_values set = {
+                .sched = { .policy = FIFO, .priority = 9, .reset_on_fork = true }
+        };
         union kind_values saved;
         struct sched_values now;
         struct test_child child;
@@ -238,8 +243,12 @@ static void test_deadline_comes_back_whole(void **state) {
 
 /* A bandwidth that is not to be had again must not mean that the loan is kept. */
 static void test_what_cannot_come_back(void **state) {
-        const union kind_values set = { .sched = { .policy = FIFO, .priority = 9, .reset_on_fork = true } };
-        union kind_values saved = { .sched = { .policy = DEADLINE } }; /* no runtime: the kernel says EINVAL */
+        const union kind_values set = {
+                .sched = { .policy = FIFO, .priority = 9, .reset_on_fork = true }
+        };
+        union kind_values saved = {
+                .sched = { .policy = DEADLINE }
+        }; /* no runtime: the kernel says EINVAL */
         struct sched_values now;
         struct test_child child;
 

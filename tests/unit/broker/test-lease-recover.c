@@ -32,7 +32,8 @@ struct recover_case {
 
 /* ---- a good record: of FIFO 20 with nice 3 behind it, in force ---- */
 
-static void set_thread(const struct world *w, int policy, int priority, int nice, bool reset_on_fork) {
+static void set_thread(const struct world *w, int policy, int priority, int nice,
+                       bool reset_on_fork) {
         const struct sched_values values = {
                 .policy = policy,
                 .priority = priority,
@@ -49,7 +50,8 @@ static void make_record(struct world *w) {
         struct thread thread;
         struct creds creds;
 
-        assert_int_equal(thread_open(&w->broker.kernel, w->child.pid, w->child.tids[1], &thread, &creds), 0);
+        assert_int_equal(
+                thread_open(&w->broker.kernel, w->child.pid, w->child.tids[1], &thread, &creds), 0);
         *r = (struct lease_record) {
                 .state = LEASE_RECORD_LIVE,
                 .id = { 1, 2, 3 },
@@ -96,7 +98,8 @@ static int tear_down(void **state) {
 }
 
 static int set_up(void **state) {
-        static const char policy[] = "[Role test]\nPolicy=fifo rr other\nPriority=1-50\nNice=-15\nAllowUsers=*\n";
+        static const char policy[] =
+                "[Role test]\nPolicy=fifo rr other\nPriority=1-50\nNice=-15\nAllowUsers=*\n";
         struct world *w = calloc(1, sizeof(*w));
 
         assert_non_null(w);
@@ -106,7 +109,8 @@ static int set_up(void **state) {
         kernel_probe(&w->broker.kernel);
         assert_int_equal(log_new(&w->broker.log, LOG_ERR), 0);
         assert_int_equal(sd_event_new(&w->broker.event), 0);
-        assert_int_equal(policy_store_parse("p", policy, sizeof(policy) - 1, &w->broker.policy, NULL), 0);
+        assert_int_equal(
+                policy_store_parse("p", policy, sizeof(policy) - 1, &w->broker.policy, NULL), 0);
         assert_int_equal(lease_store_open(w->dir, &w->broker.store), 0);
         lease_table_init(&w->broker.leases);
         user_table_init(&w->broker.users);
@@ -149,7 +153,8 @@ static void test_recover(void **state) {
         assert_int_equal(recovery.n_ended, c->expected.n_ended);
         assert_int_equal(recovery.n_damaged, c->expected.n_damaged);
         assert_int_equal(lease_table_size(&w->broker.leases), c->expected.n_adopted);
-        assert_int_equal(n_records(w), c->expected.n_adopted); /* the slots of the others are free */
+        assert_int_equal(n_records(w),
+                         c->expected.n_adopted); /* the slots of the others are free */
         if (recovery.n_ended == 0 || c->set_after) {
                 if (c->set_after)
                         assert_sched_is(w->child.tids[1], SCHED_FIFO, 20, 3, true);
@@ -159,7 +164,8 @@ static void test_recover(void **state) {
         assert_sched_is(w->child.tids[2], SCHED_OTHER, 0, 0, false);
 
         if (c->expected.n_adopted > 0) {
-                assert_int_equal(broker_end_all(&w->broker, REASON_SHUTDOWN, "the test is over"), 1);
+                assert_int_equal(broker_end_all(&w->broker, REASON_SHUTDOWN, "the test is over"),
+                                 1);
                 assert_sched_is(w->child.tids[1], SCHED_OTHER, 0, 3, false);
                 assert_int_equal(n_records(w), 0);
         }
@@ -370,7 +376,8 @@ static void test_all_of_it_comes_back(void **state) {
         assert_int_equal(lease->timing.deadline_ns, 2);
         assert_int_equal(lease->cap_permitted, 0x10);
         assert_int_equal(lease->since_ms, w->record.since_ms);
-        assert_true(lease->expires_ms >= w->record.expires_ms && lease->expires_ms < w->record.expires_ms + 2000);
+        assert_true(lease->expires_ms >= w->record.expires_ms &&
+                    lease->expires_ms < w->record.expires_ms + 2000);
         assert_string_equal(lease->role, "test");
         assert_string_equal(lease->reason, "a test");
         assert_int_equal(w->broker.leases.n_rt, 1);
@@ -379,7 +386,8 @@ static void test_all_of_it_comes_back(void **state) {
 
 /* Of many each is looked at, whatever becomes of its neighbours. */
 static void test_many(void **state) {
-        void (*const changes[])(struct world *w) = { number_of_nobody, untrue_pid_0, as_it_was, untrue_set_priority };
+        void (*const changes[])(struct world * w) = { number_of_nobody, untrue_pid_0, as_it_was,
+                                                      untrue_set_priority };
         struct lease_recovery recovery;
         struct world *w = *state;
 

@@ -346,7 +346,8 @@ static void fill_disk(const void *userdata) {
         char options[32];
         int r = 0;
 
-        (void) snprintf(options, sizeof(options), "size=%zu", HEADER_SIZE + (SLOTS_AT_FIRST + 20) * SLOT_SIZE);
+        (void) snprintf(options, sizeof(options), "size=%zu",
+                        HEADER_SIZE + (SLOTS_AT_FIRST + 20) * SLOT_SIZE);
         if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount("none", p->dir, "tmpfs", 0, options) < 0)
                 _exit(EXIT_SKIP);
@@ -466,7 +467,9 @@ static void damage_slot_size(struct place *p) {
 
 static void damage_all_text(struct place *p) {
         assert_int_equal(truncate(p->path, 0), 0);
-        write_bytes(p, 0, "these are my notes, do not overwrite them: ................................", 76);
+        write_bytes(p, 0,
+                    "these are my notes, do not overwrite them: ................................",
+                    76);
 }
 
 static const struct damage_case damage_cases[] = {
@@ -618,7 +621,8 @@ static void test_copies_take_turns(void **state) {
                 put_again(p, slot, i);
                 after = read_file(p);
                 assert_int_equal(read_number(p, AT_SLOT(slot)), 3 - active);
-                assert_memory_equal(after.bytes + AT_COPY(slot, active), before.bytes + AT_COPY(slot, active),
+                assert_memory_equal(after.bytes + AT_COPY(slot, active),
+                                    before.bytes + AT_COPY(slot, active),
                                     sizeof(struct lease_record));
                 free(before.bytes);
                 free(after.bytes);

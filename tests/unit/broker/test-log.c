@@ -19,7 +19,8 @@
 
 #define RING_LINES 128
 
-/* All in children: standard error is the process's, and a log with a stuck reader is left behind. */
+/* All in children: standard error is the process's, and a log with a stuck reader is left behind.
+ */
 
 static uint64_t now_us(void) {
         struct timespec now;
@@ -64,7 +65,8 @@ static void lines(const void *userdata) {
         log_write(log, LOG_INFO, &(struct log_fields) { .event = "granted", .pid = 5 }, "four");
         log_write(log, LOG_DEBUG, NULL, "five");
         CHECK(log_free(log) == NULL);
-        CHECK(says(fd, "rtgrantd: error: one 1\nrtgrantd: warning: two\nrtgrantd: %s three %n\nrtgrantd: four\n"
+        CHECK(says(fd, "rtgrantd: error: one 1\nrtgrantd: warning: two\nrtgrantd: %s three "
+                       "%n\nrtgrantd: four\n"
                        "rtgrantd: debug: five\n"));
 }
 
@@ -96,8 +98,10 @@ static void very_long(const void *userdata) {
         memset(text, 'x', sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
         CHECK(log_new(&log, LOG_DEBUG) == 0);
-        log_write(log, LOG_NOTICE, &(struct log_fields) { .event = text, .lease = text, .role = text, .reason = text }, "%s",
-                  text);
+        log_write(
+                log, LOG_NOTICE,
+                &(struct log_fields){ .event = text, .lease = text, .role = text, .reason = text },
+                "%s", text);
         log_write(log, LOG_NOTICE, NULL, "next");
         (void) log_free(log);
 
@@ -182,7 +186,9 @@ static void stuck_reader(const void *userdata) {
                 uint64_t took_us;
 
                 begin_us = now_us();
-                log_write(log, LOG_NOTICE, &(struct log_fields) { .event = "refused", .uid_plus_one = 1 }, "line %u", i);
+                log_write(log, LOG_NOTICE,
+                          &(struct log_fields){ .event = "refused", .uid_plus_one = 1 }, "line %u",
+                          i);
                 took_us = now_us() - begin_us;
                 if (took_us > worst_us)
                         worst_us = took_us;
@@ -205,10 +211,12 @@ static void stuck_reader(const void *userdata) {
                         last = number;
                         n_written++;
                 } else {
-                        CHECK(sscanf(line, "rtgrantd: warning: %u lines were lost here", &n_lost) == 1);
+                        CHECK(sscanf(line, "rtgrantd: warning: %u lines were lost here", &n_lost) ==
+                              1);
                 }
         }
-        CHECK(n_written == RING_LINES || n_written == RING_LINES + 1); /* one more that was being written */
+        CHECK(n_written == RING_LINES ||
+              n_written == RING_LINES + 1); /* one more that was being written */
         CHECK(n_written + n_lost == n_lines);
         free(text);
 }
@@ -303,7 +311,8 @@ static void several_threads(const void *userdata) {
 
 /* A journal of our own: in a namespace where /run is ours, and standard error is its stream. */
 static int own_journal(void) {
-        const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
+        const struct sockaddr_un address = { .sun_family = AF_UNIX,
+                                             .sun_path = "/run/systemd/journal/socket" };
         char stream[64];
         struct stat st;
         int fd;
@@ -317,7 +326,8 @@ static int own_journal(void) {
 
         (void) redirect();
         CHECK(fstat(STDERR_FILENO, &st) == 0);
-        (void) snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+        (void) snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long) st.st_dev,
+                        (unsigned long long) st.st_ino);
         CHECK(setenv("JOURNAL_STREAM", stream, 1) == 0);
         return fd;
 }
@@ -368,8 +378,10 @@ static void journal(const void *userdata) {
         /* what is not said is not there; user 0 is one */
         log_write(log, LOG_ERR, &(struct log_fields) { .uid_plus_one = 1 }, "root");
         receive(fd, record, sizeof(record));
-        CHECK(has_field(record, "MESSAGE=root") && has_field(record, "PRIORITY=3") && has_field(record, "RTGRANT_UID=0"));
-        CHECK(!strstr(record, "RTGRANT_PID") && !strstr(record, "RTGRANT_EVENT") && !strstr(record, "RTGRANT_ROLE"));
+        CHECK(has_field(record, "MESSAGE=root") && has_field(record, "PRIORITY=3") &&
+              has_field(record, "RTGRANT_UID=0"));
+        CHECK(!strstr(record, "RTGRANT_PID") && !strstr(record, "RTGRANT_EVENT") &&
+              !strstr(record, "RTGRANT_ROLE"));
 
         log_write(log, LOG_INFO, NULL, "bare");
         receive(fd, record, sizeof(record));
@@ -427,8 +439,9 @@ struct level_case {
 };
 
 static const struct level_case level_cases[] = {
-        { "err", LOG_ERR },     { "warning", LOG_WARNING }, { "notice", LOG_NOTICE }, { "info", LOG_INFO },
-        { "debug", LOG_DEBUG }, { "", -EINVAL },            { "Err", -EINVAL },       { "err ", -EINVAL },
+        { "err", LOG_ERR }, { "warning", LOG_WARNING }, { "notice", LOG_NOTICE }, { "info",
+          LOG_INFO },
+        { "debug", LOG_DEBUG }, { "", -EINVAL }, { "Err", -EINVAL }, { "err ", -EINVAL },
         { "5", -EINVAL },       { "emerg", -EINVAL },
 };
 

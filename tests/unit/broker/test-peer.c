@@ -37,7 +37,10 @@ struct client_case {
 static void send_fd(int to, int fd) {
         _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
         struct iovec iov = { (void *) "x", 1 };
-        struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+        struct msghdr header = { .msg_iov = &iov,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof(control) };
         struct cmsghdr *c = CMSG_FIRSTHDR(&header);
 
         c->cmsg_level = SOL_SOCKET;
@@ -51,7 +54,10 @@ static int receive_fd(int from) {
         _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
         char byte;
         struct iovec iov = { &byte, 1 };
-        struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+        struct msghdr header = { .msg_iov = &iov,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof(control) };
         int fd;
 
         if (recvmsg(from, &header, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&header))
@@ -84,7 +90,8 @@ static struct client make_client(const struct client_case *c) {
         int pair[2];
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-        client.pid = (pid_t) syscall(SYS_clone, (c->clone_flags & CLONE_NEWPID) | SIGCHLD, NULL, NULL, NULL, NULL);
+        client.pid = (pid_t) syscall(SYS_clone, (c->clone_flags & CLONE_NEWPID) | SIGCHLD, NULL,
+                                     NULL, NULL, NULL);
         assert_true(client.pid >= 0);
         if (client.pid == 0) {
                 (void) close(pair[0]);
@@ -122,10 +129,10 @@ static const struct client_case cases[] = {
         { "another group", { N, N, N, 4, 4, 4, false }, .quota_uid = N },
         { "the effective ids count", { UID_OTHER, N, N, 5, 4, 4, false }, .quota_uid = N },
         { "root", { 0, 0, 0, 0, 0, 0, false }, .admin = true, .quota_uid = 0 },
-        { "S23: root of a pid namespace", { 0, 0, 0, 0, 0, 0, false }, .clone_flags = CLONE_NEWPID, .ns_depth = 1,
-          .quota_uid = 0 },
-        { "a user of a pid namespace", { N, N, N, N, N, N, false }, .clone_flags = CLONE_NEWPID, .ns_depth = 1,
-          .quota_uid = N },
+        { "S23: root of a pid namespace", { 0, 0, 0, 0, 0, 0, false }, .clone_flags = CLONE_NEWPID,
+          .ns_depth = 1, .quota_uid = 0 },
+        { "a user of a pid namespace", { N, N, N, N, N, N, false }, .clone_flags = CLONE_NEWPID,
+          .ns_depth = 1, .quota_uid = N },
         { "a user's own user namespace", { N, N, N, N, N, N, false }, .clone_flags = CLONE_NEWUSER,
           .in_user_namespace = true, .quota_uid = N },
         { "root in a user namespace", { 0, 0, 0, 0, 0, 0, false }, .clone_flags = CLONE_NEWUSER,
@@ -185,7 +192,8 @@ static void test_gone_before_it_is_complete(void **state) {
         assert_int_equal(peer_init_from_socket(&kernel, client.fd, &client.peer), 0);
         assert_int_equal(kill(client.pid, SIGKILL), 0);
         assert_int_equal(waitid(P_PID, (id_t) client.pid, &info, WEXITED | WNOWAIT), 0);
-        assert_int_equal(peer_complete(&client.peer), REASON_NO_SUCH_THREAD); /* its files are still there */
+        assert_int_equal(peer_complete(&client.peer),
+                         REASON_NO_SUCH_THREAD); /* its files are still there */
         assert_false(client.peer.complete);
         kill_client(&client);
         assert_int_equal(peer_complete(&client.peer), REASON_NO_SUCH_THREAD);
@@ -237,12 +245,14 @@ int main(void) {
 
         for (size_t i = 0; i < TEST_KERNELS; i++) {
                 for (size_t j = 0; j < ELEMENTS(cases); j++, n++) {
-                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name, cases[j].name);
+                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name,
+                                        cases[j].name);
                         rows[n] = (struct peer_row) { &cases[j], &test_kernels[i] };
                         tests[n] = test_row(names[n], test_peer, &rows[n]);
                 }
                 for (size_t j = 0; j < ELEMENTS(gone); j++, n++) {
-                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name, gone[j].name);
+                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name,
+                                        gone[j].name);
                         rows[n] = (struct peer_row) { &cases[0], &test_kernels[i] };
                         tests[n] = test_row(names[n], gone[j].test, &rows[n]);
                 }

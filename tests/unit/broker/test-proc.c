@@ -18,10 +18,10 @@
 
 /* Fields 3 to 21 of a real file, then 22 and what follows. */
 #define BEFORE_22 " R 3907 3907 1779 0 -1 4194304 101 0 0 0 0 0 0 0 20 0 1 0 "
-#define BEHIND_22                                                                                  \
-        " 3133440 386 18446744073709551615 94719034580992 94719034600873 140726249590416 0 0 0 0 0 0 0 0 0 " \
-        "17 1 0 0 0 0 0 94719034616880 94719034618496 94719754989568 140726249597571 140726249597591 "    \
-        "140726249597591 140726249598955 0\n"
+#define BEHIND_22                                                                                 \
+        " 3133440 386 18446744073709551615 94719034580992 94719034600873 140726249590416 0 0 0 "  \
+        "0 0 0 0 0 0 17 1 0 0 0 0 0 94719034616880 94719034618496 94719754989568 "                \
+        "140726249597571 140726249597591 140726249597591 140726249598955 0\n"
 
 struct stat_case {
         const char *name;
@@ -35,26 +35,33 @@ struct stat_case {
 static const struct stat_case stat_cases[] = {
         { "stat: a real one", "3994 (cat)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
         { "stat: a kernel thread",
-          "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 31 0 0 18446744073709551615 0 0 0 0 0 0 0 "
+          "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 31 0 0 "
+          "18446744073709551615 0 0 0 0 0 0 0 "
           "2147483647 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", 0, { 'S', 0, 2129984, 31 } },
         { "stat: a real-time thread, whose priority is negative",
-          "5120 (jackd) S 1 5120 1779 0 -1 4194368 101 0 0 0 0 0 0 0 -21 0 3 0 49955 3133440 386 0 0 0 0 0 0 0 0 0 0 "
+          "5120 (jackd) S 1 5120 1779 0 -1 4194368 101 0 0 0 0 0 0 0 -21 0 3 0 49955 3133440 386 "
+          "0 0 0 0 0 0 0 0 0 0 "
           "0 0 17 1 20 1 0 0 0 0 0 0 0 0 0 0 0\n", 0, { 'S', 1, 4194368, 49955 } },
         { "stat: nothing behind field 22", "3994 (cat)" BEFORE_22 "286553", 0, REAL_STAT },
-        { "stat: a start time of 64 bits", "3994 (cat)" BEFORE_22 "18446744073709551615" BEHIND_22, 0,
-          { 'R', 3907, 4194304, UINT64_MAX } },
+        { "stat: a start time of 64 bits", "3994 (cat)" BEFORE_22 "18446744073709551615" BEHIND_22,
+          0, { 'R', 3907, 4194304, UINT64_MAX } },
         { "stat: flags of 32 bits", "1 (x) I 2 0 0 0 -1 4294967295 0 0 0 0 0 0 0 0 20 0 1 0 7 0", 0,
           { 'I', 2, UINT32_MAX, 7 } },
 
         { "stat: a bracket in the name", "3994 (a)b)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
         { "stat: a name of brackets", "3994 ()))(()))" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
         { "stat: no name", "3994 ()" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
-        { "stat: a name that shifts fields", "3994 (a b c d)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
-        { "stat: a name that goes on like the file", "3994 (x) R 9 9)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
+        { "stat: a name that shifts fields", "3994 (a b c d)" BEFORE_22 "286553" BEHIND_22, 0,
+          REAL_STAT },
+        { "stat: a name that goes on like the file", "3994 (x) R 9 9)" BEFORE_22 "286553" BEHIND_22,
+          0, REAL_STAT },
         { "stat: a name that is a file",
-          "3994 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
-        { "stat: a newline in the name", "3994 (x) R 1 1\n)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
-        { "stat: control characters in the name", "3994 (\x1b[2J\r\x7f)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
+          "3994 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0)" BEFORE_22 "286553" BEHIND_22, 0,
+          REAL_STAT },
+        { "stat: a newline in the name", "3994 (x) R 1 1\n)" BEFORE_22 "286553" BEHIND_22, 0,
+          REAL_STAT },
+        { "stat: control characters in the name",
+          "3994 (\x1b[2J\r\x7f)" BEFORE_22 "286553" BEHIND_22, 0, REAL_STAT },
 
         { "stat: empty", "", 0, {} },
         { "stat: no bracket", "3994 cat R 3907 3907", 0, {} },
@@ -63,10 +70,13 @@ static const struct stat_case stat_cases[] = {
         { "stat: ends behind the state", "3994 (cat) R", 0, {} },
         { "stat: ends before field 22", "3994 (cat)" BEFORE_22, 0, {} },
         { "stat: ends in the middle", "3994 (cat) R 3907 3907 1779 0 -1 4194304 101 0", 0, {} },
-        { "stat: words for numbers", "3994 (cat) R x 3907 1779 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0", 0, {} },
+        { "stat: words for numbers", "3994 (cat) R x 3907 1779 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0",
+          0, {} },
         { "stat: a word for field 22", "3994 (cat)" BEFORE_22 "x", 0, {} },
-        { "stat: NUL behind the name", "3994 (cat)\0" BEFORE_22 "286553", sizeof("3994 (cat)\0" BEFORE_22 "286553") - 1, {} },
-        { "stat: NUL at the end", "3994 (cat)" BEFORE_22 "286553\0", sizeof("3994 (cat)" BEFORE_22 "286553\0") - 1, {} },
+        { "stat: NUL behind the name", "3994 (cat)\0" BEFORE_22 "286553",
+          sizeof("3994 (cat)\0" BEFORE_22 "286553") - 1, {} },
+        { "stat: NUL at the end", "3994 (cat)" BEFORE_22 "286553\0",
+          sizeof("3994 (cat)" BEFORE_22 "286553\0") - 1, {} },
         { "stat: NUL in the name is the name's", "3994 (c\0t)" BEFORE_22 "286553",
           sizeof("3994 (c\0t)" BEFORE_22 "286553") - 1, REAL_STAT },
         { "stat: what is behind the length is not read", "3994 (cat)" BEFORE_22 "286553\0)",
@@ -102,9 +112,15 @@ static void test_stat(void **state) {
 
 #define TEXT_10 "0123456789"
 #define TEXT_100 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10
-#define TEXT_1000 TEXT_100 TEXT_100 TEXT_100 TEXT_100 TEXT_100 TEXT_100 TEXT_100 TEXT_100 TEXT_100 TEXT_100
+#define TEXT_500 TEXT_100 TEXT_100 TEXT_100 TEXT_100 TEXT_100
+#define TEXT_1000 TEXT_500 TEXT_500
 
-#define STATUS { 3953, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 0, 0, 0x800000, 0x1fffeffffff, -1, 0 }
+#define PIDS_5 "\t4194304\t4194304\t4194304\t4194304\t4194304"
+#define PIDS_10 PIDS_5 PIDS_5
+
+#define IDS { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }
+#define STATUS_IN(depth, pid) { 3953, IDS, depth, pid, 0x800000, 0x1fffeffffff, -1, 0 }
+#define STATUS STATUS_IN(0, 0)
 
 struct status_case {
         const char *name;
@@ -114,49 +130,55 @@ struct status_case {
 
 static const struct status_case status_cases[] = {
         { "status: what is needed", NEEDED, STATUS },
-        { "status: no newline at the end", "Tgid:\t3953\n" UIDS GIDS "CapEff:\t000001fffeffffff\nCapPrm:\t0000000000800000",
+        { "status: no newline at the end",
+          "Tgid:\t3953\n" UIDS GIDS "CapEff:\t000001fffeffffff\nCapPrm:\t0000000000800000",
           STATUS },
         { "status: in another order", CAPS GIDS UIDS "Tgid:\t3953\n", STATUS },
         { "status: a real one",
-          "Name:\tjackd\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t3953\nNgid:\t0\nPid:\t3954\nPPid:\t3907\n"
-          "TracerPid:\t0\nUid:\t1000\t1001\t1002\t1003\nGid:\t100\t101\t102\t103\nFDSize:\t256\nGroups:\t4 29 100 \n"
-          "NStgid:\t3953\nNSpid:\t3954\nNSpgid:\t3907\nNSsid:\t1779\nKthread:\t0\nVmPeak:\t   16564 kB\n"
+          "Name:\tjackd\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t3953\nNgid:\t0\n"
+          "Pid:\t3954\nPPid:\t3907\n"
+          "TracerPid:\t0\nUid:\t1000\t1001\t1002\t1003\nGid:\t100\t101\t102\t103\n"
+          "FDSize:\t256\nGroups:\t4 29 100 \n"
+          "NStgid:\t3953\nNSpid:\t3954\nNSpgid:\t3907\nNSsid:\t1779\nKthread:\t0\n"
+          "VmPeak:\t   16564 kB\n"
           "Threads:\t1\nSigQ:\t1/96365\nCapInh:\t0000000000000000\nCapPrm:\t0000000000800000\n"
-          "CapEff:\t000001fffeffffff\nCapBnd:\t000001fffeffffff\nCapAmb:\t0000000000000000\nNoNewPrivs:\t0\n"
+          "CapEff:\t000001fffeffffff\nCapBnd:\t000001fffeffffff\n"
+          "CapAmb:\t0000000000000000\nNoNewPrivs:\t0\n"
           "Seccomp:\t2\nSeccomp_filters:\t3\nCpus_allowed_list:\t0-1\n",
-          { 3953, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 0, 3954, 0x800000, 0x1fffeffffff, 2, 3 } },
-        { "status: ids of 32 bits", "Tgid:\t1\nUid:\t4294967295\t0\t0\t4294967295\nGid:\t4294967294\t0\t0\t0\n" CAPS,
-          { 1, { UINT32_MAX, 0, 0, UINT32_MAX }, { UINT32_MAX - 1, 0, 0, 0 }, 0, 0, 0x800000, 0x1fffeffffff, -1, 0 } },
+          { 3953, IDS, 0, 3954, 0x800000, 0x1fffeffffff, 2, 3 } },
+        { "status: ids of 32 bits",
+          "Tgid:\t1\nUid:\t4294967295\t0\t0\t4294967295\nGid:\t4294967294\t0\t0\t0\n" CAPS,
+          { 1, { UINT32_MAX, 0, 0, UINT32_MAX }, { UINT32_MAX - 1, 0, 0, 0 }, 0, 0, 0x800000,
+            0x1fffeffffff, -1, 0 } },
         { "status: all capabilities", "Tgid:\t1\n" UIDS GIDS "CapPrm:\tffffffffffffffff\n",
-          { 1, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 0, 0, UINT64_MAX, 0, -1, 0 } },
+          { 1, IDS, 0, 0, UINT64_MAX, 0, -1, 0 } },
 
-        { "status: NSpid of our own namespace", NEEDED "NSpid:\t3953\n",
-          { 3953, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 0, 3953, 0x800000, 0x1fffeffffff, -1, 0 } },
-        { "status: NSpid of a namespace below", NEEDED "NSpid:\t3953\t17\n",
-          { 3953, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 1, 17, 0x800000, 0x1fffeffffff, -1, 0 } },
+        { "status: NSpid of our own namespace", NEEDED "NSpid:\t3953\n", STATUS_IN(0, 3953) },
+        { "status: NSpid of a namespace below", NEEDED "NSpid:\t3953\t17\n", STATUS_IN(1, 17) },
         { "status: NSpid of two namespaces below", NEEDED "NSpid:\t3953\t17\t1\n",
-          { 3953, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 2, 1, 0x800000, 0x1fffeffffff, -1, 0 } },
-        { "status: NSpid with a tab at the end", NEEDED "NSpid:\t3953\t17\t\n",
-          { 3953, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 1, 17, 0x800000, 0x1fffeffffff, -1, 0 } },
+          STATUS_IN(2, 1) },
+        { "status: NSpid with a tab at the end", NEEDED "NSpid:\t3953\t17\t\n", STATUS_IN(1, 17) },
         { "status: NSpid of 32 namespaces below, the most there are",
-          NEEDED "NSpid:\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304"
-                 "\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304"
-                 "\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304\t4194304"
-                 "\t4194304\t4194304\t4194303\n",
-          { 3953, { 1000, 1001, 1002, 1003 }, { 100, 101, 102, 103 }, 32, 4194303, 0x800000, 0x1fffeffffff, -1, 0 } },
+          NEEDED "NSpid:" PIDS_10 PIDS_10 PIDS_10 "\t4194304\t4194304\t4194303\n",
+          STATUS_IN(32, 4194303) },
         { "status: NSpid without a number", NEEDED "NSpid:\t\n", {} },
 
-        { "status: a name with an escaped newline", "Name:\tx\\nTgid:\t1\\nUid:\\t0\n" NEEDED, STATUS },
+        { "status: a name with an escaped newline", "Name:\tx\\nTgid:\t1\\nUid:\\t0\n" NEEDED,
+          STATUS },
         { "status: a name that is a line", "Name:\tTgid:\t1\n" NEEDED, STATUS },
         { "status: a name with colons", "Name:\t::Uid:\t0\t0\t0\t0\n" NEEDED, STATUS },
         { "status: lines without a colon", "\nnothing\n" NEEDED "\n\nTgid\t1\nUid\n", STATUS },
         { "status: a line of a colon", ":\n" NEEDED ":", STATUS },
-        { "status: keys are whole words", "xTgid:\t1\nTgid2:\t2\nTgi:\t3\n Tgid:\t4\n" NEEDED, STATUS },
+        { "status: keys are whole words", "xTgid:\t1\nTgid2:\t2\nTgi:\t3\n Tgid:\t4\n" NEEDED,
+          STATUS },
         { "status: a very long key", TEXT_1000 "Tgid:\t1\n" NEEDED, STATUS },
         { "status: a very long line without a colon", TEXT_1000 "\n" NEEDED, STATUS },
-        { "status: a very long line of groups", "Groups:\t" TEXT_1000 " " TEXT_1000 "\n" NEEDED, STATUS },
+        { "status: a very long line of groups", "Groups:\t" TEXT_1000 " " TEXT_1000 "\n" NEEDED,
+          STATUS },
         { "status: groups that look like a line",
-          "Groups:\t" TEXT_100 TEXT_100 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10 "12345Tgid:\t1\n" NEEDED, STATUS },
+          "Groups:\t" TEXT_100 TEXT_100 TEXT_10 TEXT_10 TEXT_10 TEXT_10 TEXT_10
+          "12345Tgid:\t1\n" NEEDED,
+          STATUS },
         { "status: seccomp that is no number", NEEDED "Seccomp:\tx\nSeccomp_filters:\n", STATUS },
 
         { "status: empty", "", {} },
@@ -169,7 +191,8 @@ static const struct status_case status_cases[] = {
         { "status: three gids", "Tgid:\t3953\n" UIDS "Gid:\t0\t0\t0\n" CAPS, {} },
         { "status: uids that are words", "Tgid:\t3953\nUid:\troot\t0\t0\t0\n" GIDS CAPS, {} },
         { "status: CapPrm that is no number", "Tgid:\t3953\n" UIDS GIDS "CapPrm:\tx\n", {} },
-        { "status: CapEff that is no number", "Tgid:\t3953\n" UIDS GIDS "CapPrm:\t0\nCapEff:\t\n", {} },
+        { "status: CapEff that is no number", "Tgid:\t3953\n" UIDS GIDS "CapPrm:\t0\nCapEff:\t\n",
+          {} },
         { "status: ends within a line", "Tgid:\t3953\n" UIDS GIDS "CapPrm:", {} },
 };
 
@@ -237,7 +260,8 @@ static const struct map_case map_cases[] = {
         { "uid_map: all, shifted", "         0          1 4294967295\n", false },
         { "uid_map: all, shifted within", "         1          0 4294967295\n", false },
         { "uid_map: shifted within", "         1          0 4294967294\n", false },
-        { "uid_map: several lines", "         0       1000          1\n         1     100000      65536\n", false },
+        { "uid_map: several lines",
+          "         0       1000          1\n         1     100000      65536\n", false },
         { "uid_map: not set yet", "", false },
         { "uid_map: half a line", "0 0", false },
         { "uid_map: words", "root root all\n", false },
@@ -265,7 +289,8 @@ static void test_own_stat(void **state) {
 
 /* Fact7: the start time cannot be forged by a name. */
 static void test_evil_name(void **state) {
-        static const char *const names[] = { "x) R 9 9\n", "a) R 1 2 3", ")", ") S 0 0 0 0 -1", "\n\n\n", "((((" };
+        static const char *const names[] = { "x) R 9 9\n",     "a) R 1 2 3", ")",
+                                             ") S 0 0 0 0 -1", "\n\n\n",     "((((" };
         struct proc_stat before, after;
         struct proc_status status;
         struct test_child child;
@@ -475,7 +500,8 @@ int main(void) {
                 cmocka_unit_test(test_initial_namespace),
                 cmocka_unit_test(test_owner_of_namespaces),
         };
-        struct CMUnitTest tests[ELEMENTS(stat_cases) + ELEMENTS(status_cases) + ELEMENTS(map_cases) + ELEMENTS(others)];
+        struct CMUnitTest tests[ELEMENTS(stat_cases) + ELEMENTS(status_cases) +
+                                ELEMENTS(map_cases) + ELEMENTS(others)];
         size_t n = 0;
 
         for (size_t i = 0; i < ELEMENTS(stat_cases); i++)

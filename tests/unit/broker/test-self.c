@@ -54,8 +54,8 @@ static unsigned n_said(struct world *w, const char *word) {
 static bool is(int policy, int priority, bool reset_on_fork) {
         struct sched_values now;
 
-        return sched_read((pid_t) syscall(SYS_gettid), &now) == 0 && now.policy == policy && now.priority == priority &&
-               now.reset_on_fork == reset_on_fork;
+        return sched_read((pid_t) syscall(SYS_gettid), &now) == 0 && now.policy == policy &&
+               now.priority == priority && now.reset_on_fork == reset_on_fork;
 }
 
 static bool is_raised(void) {
@@ -204,7 +204,8 @@ static void set_sys_nice(bool on) {
         struct __user_cap_data_struct data[2];
 
         CHECK(syscall(SYS_capget, &header, data) == 0);
-        data[0].effective = (data[0].effective & ~(1U << CAP_SYS_NICE)) | (on ? 1U << CAP_SYS_NICE : 0);
+        data[0].effective =
+                (data[0].effective & ~(1U << CAP_SYS_NICE)) | (on ? 1U << CAP_SYS_NICE : 0);
         CHECK(syscall(SYS_capset, &header, data) == 0);
 }
 

@@ -37,7 +37,8 @@ static void make_peer(struct world *w, uid_t uid) {
         assert_true(w->peer.pidfd >= 0);
 }
 
-static struct world make_world(const struct kernel *kernel, const struct test_ids *peer, const struct test_ids *other) {
+static struct world make_world(const struct kernel *kernel, const struct test_ids *peer,
+                               const struct test_ids *other) {
         struct world w = { .kernel = *kernel };
 
         test_child_start(&w.child, peer, 2, 0);
@@ -52,7 +53,8 @@ static void end_world(struct world *w) {
         test_child_end(&w->child);
 }
 
-static void assert_resolves(const struct world *w, const struct target_request *request, pid_t pid, pid_t tid) {
+static void assert_resolves(const struct world *w, const struct target_request *request, pid_t pid,
+                            pid_t tid) {
         struct target target;
 
         assert_int_equal(target_resolve(&w->kernel, &w->peer, request, &target), REASON_NONE);
@@ -66,7 +68,8 @@ static void assert_resolves(const struct world *w, const struct target_request *
         thread_close(&target.thread);
 }
 
-static void assert_reason(const struct world *w, const struct target_request *request, enum reason reason) {
+static void assert_reason(const struct world *w, const struct target_request *request,
+                          enum reason reason) {
         struct target target = { .thread = { .pid = -7, .fd = -1 } };
         int before = dup(0), after;
 
@@ -155,7 +158,8 @@ static pid_t find_kernel_thread(void) {
         for (pid_t pid = 3; pid < 500; pid++) {
                 struct proc_stat stat;
 
-                if (proc_read_stat(pid, pid, &stat) >= 0 && stat.ppid == 2 && (stat.flags & PROC_FLAG_KTHREAD))
+                if (proc_read_stat(pid, pid, &stat) >= 0 && stat.ppid == 2 &&
+                    (stat.flags & PROC_FLAG_KTHREAD))
                         return pid;
         }
 
@@ -166,8 +170,13 @@ static void root_itself(const struct kernel *kernel) {
         struct world w = make_world(kernel, &TEST_IDS(0), &TEST_IDS(0));
         const struct target_request good = by_numbers(w.other.pid, w.other.tids[1]);
         const struct target_request bad[] = {
-                by_numbers(1, 0), by_numbers(1, 1), by_numbers(2, 0), by_numbers(2, 2),
-                by_numbers(find_kernel_thread(), 0), by_numbers(getpid(), 0), by_numbers(getpid(), getpid()),
+                by_numbers(1, 0),
+                by_numbers(1, 1),
+                by_numbers(2, 0),
+                by_numbers(2, 2),
+                by_numbers(find_kernel_thread(), 0),
+                by_numbers(getpid(), 0),
+                by_numbers(getpid(), getpid()),
         };
         struct target target;
 
@@ -193,8 +202,9 @@ static void root_of_others(const struct kernel *kernel) {
 
 static void impossible_numbers(const struct kernel *kernel) {
         static const uint64_t numbers[] = {
-                ID_MAX + UINT64_C(1), INT32_MAX, UINT64_C(1) << 31, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 32) + 1,
-                UINT64_C(1) << 63, UINT64_MAX,
+                ID_MAX + UINT64_C(1), INT32_MAX,         UINT64_C(1) << 31,
+                UINT32_MAX,           UINT64_C(1) << 32, (UINT64_C(1) << 32) + 1,
+                UINT64_C(1) << 63,    UINT64_MAX,
         };
         struct world w = make_world(kernel, &NOBODY, &NOBODY);
         const uint64_t own = (uint64_t) w.child.pid;
@@ -204,9 +214,11 @@ static void impossible_numbers(const struct kernel *kernel) {
                 assert_reason(&w, &(struct target_request) { 0, numbers[i], -1 }, REASON_INVALID);
                 assert_reason(&w, &(struct target_request) { own, numbers[i], -1 }, REASON_INVALID);
                 assert_reason(&w, &(struct target_request) { numbers[i], own, -1 }, REASON_INVALID);
-                assert_reason(&w, &(struct target_request) { 0, numbers[i], w.peer.pidfd }, REASON_INVALID);
+                assert_reason(&w, &(struct target_request){ 0, numbers[i], w.peer.pidfd },
+                              REASON_INVALID);
                 /* cut off it would be one's own */
-                assert_reason(&w, &(struct target_request) { own | UINT64_C(1) << 32, 0, -1 }, REASON_INVALID);
+                assert_reason(&w, &(struct target_request){ own | UINT64_C(1) << 32, 0, -1 },
+                              REASON_INVALID);
         }
         end_world(&w);
 }
@@ -225,13 +237,18 @@ struct ids_case {
 static const struct ids_case ids_cases[] = {
         { "as the user", { N, N, N, N, N, N, false }, REASON_NONE, REASON_NONE },
         { "another group altogether", { N, N, N, 4, 4, 4, false }, REASON_NONE, REASON_NONE },
-        { "setuid root", { N, 0, 0, N, N, N, false }, REASON_NO_SUCH_THREAD, REASON_NO_SUCH_THREAD },
-        { "setuid root that dropped its euid", { N, N, 0, N, N, N, false }, REASON_NO_SUCH_THREAD, REASON_NO_SUCH_THREAD },
-        { "setuid somebody", { N, UID_OTHER, UID_OTHER, N, N, N, false }, REASON_NO_SUCH_THREAD, REASON_NO_SUCH_THREAD },
-        { "somebody running our setuid program", { UID_OTHER, N, N, N, N, N, false }, REASON_NO_SUCH_THREAD,
+        { "setuid root", { N, 0, 0, N, N, N, false }, REASON_NO_SUCH_THREAD,
           REASON_NO_SUCH_THREAD },
-        { "setgid", { N, N, N, N, 4, 4, false }, REASON_TARGET_PRIVILEGED, REASON_TARGET_PRIVILEGED },
-        { "setgid that dropped its egid", { N, N, N, N, N, 4, false }, REASON_TARGET_PRIVILEGED, REASON_TARGET_PRIVILEGED },
+        { "setuid root that dropped its euid", { N, N, 0, N, N, N, false }, REASON_NO_SUCH_THREAD,
+          REASON_NO_SUCH_THREAD },
+        { "setuid somebody", { N, UID_OTHER, UID_OTHER, N, N, N, false }, REASON_NO_SUCH_THREAD,
+          REASON_NO_SUCH_THREAD },
+        { "somebody running our setuid program", { UID_OTHER, N, N, N, N, N, false },
+          REASON_NO_SUCH_THREAD, REASON_NO_SUCH_THREAD },
+        { "setgid", { N, N, N, N, 4, 4, false }, REASON_TARGET_PRIVILEGED,
+          REASON_TARGET_PRIVILEGED },
+        { "setgid that dropped its egid", { N, N, N, N, N, 4, false }, REASON_TARGET_PRIVILEGED,
+          REASON_TARGET_PRIVILEGED },
         { "file capabilities", { N, N, N, N, N, N, true }, REASON_TARGET_PRIVILEGED, REASON_NONE },
 };
 
@@ -259,7 +276,8 @@ static void test_ids(void **state) {
         w = make_world(&kernel, &row->c->ids, &NOBODY);
         request = by_numbers(0, w.child.tids[1]);
         if (row->c->own == REASON_NONE) {
-                assert_int_equal(target_resolve(&w.kernel, &w.peer, &request, &target), REASON_NONE);
+                assert_int_equal(target_resolve(&w.kernel, &w.peer, &request, &target),
+                                 REASON_NONE);
                 thread_close(&target.thread);
         } else {
                 assert_reason(&w, &request, row->c->own);
@@ -275,8 +293,10 @@ static void by_pidfd(const struct kernel *kernel) {
 
         assert_true(fd >= 0);
         assert_resolves(&w, &(struct target_request) { 0, 0, fd }, w.other.pid, w.other.pid);
-        assert_resolves(&w, &(struct target_request) { 0, (uint64_t) w.other.tids[1], fd }, w.other.pid, w.other.tids[1]);
-        assert_reason(&w, &(struct target_request) { 0, (uint64_t) w.child.tids[1], fd }, REASON_NO_SUCH_THREAD);
+        assert_resolves(&w, &(struct target_request){ 0, (uint64_t) w.other.tids[1], fd },
+                        w.other.pid, w.other.tids[1]);
+        assert_reason(&w, &(struct target_request){ 0, (uint64_t) w.child.tids[1], fd },
+                      REASON_NO_SUCH_THREAD);
         (void) close(fd);
         end_world(&w);
 }
@@ -286,7 +306,8 @@ static void by_pidfd_of_a_thread(const struct kernel *kernel) {
         int fd = kernel_pidfd_open(w.other.tids[1], /* thread= */ true);
 
         if (fd >= 0) {
-                assert_resolves(&w, &(struct target_request) { 0, 0, fd }, w.other.pid, w.other.tids[1]);
+                assert_resolves(&w, &(struct target_request){ 0, 0, fd }, w.other.pid,
+                                w.other.tids[1]);
                 (void) close(fd);
         }
         end_world(&w);
@@ -299,7 +320,8 @@ static void by_pidfd_of_another_user(const struct kernel *kernel) {
 
         assert_true(fd >= 0);
         assert_reason(&w, &(struct target_request) { 0, 0, fd }, REASON_NO_SUCH_THREAD);
-        assert_reason(&w, &(struct target_request) { 0, (uint64_t) w.child.tids[1], fd }, REASON_NO_SUCH_THREAD);
+        assert_reason(&w, &(struct target_request){ 0, (uint64_t) w.child.tids[1], fd },
+                      REASON_NO_SUCH_THREAD);
         assert_reason(&w, &(struct target_request) { 0, 0, init }, REASON_NO_SUCH_THREAD);
         (void) close(fd);
         (void) close(init);
@@ -314,10 +336,12 @@ static void by_pidfd_of_the_dead(const struct kernel *kernel) {
         assert_true(fd >= 0);
         assert_int_equal(kill(w.other.pid, SIGKILL), 0);
         assert_int_equal(waitid(P_PID, (id_t) w.other.pid, &info, WEXITED | WNOWAIT), 0);
-        assert_reason(&w, &(struct target_request) { 0, 0, fd }, REASON_NO_SUCH_THREAD); /* a zombie */
+        assert_reason(&w, &(struct target_request){ 0, 0, fd },
+                      REASON_NO_SUCH_THREAD); /* a zombie */
         test_child_end(&w.other);
         assert_reason(&w, &(struct target_request) { 0, 0, fd }, REASON_NO_SUCH_THREAD);
-        assert_reason(&w, &(struct target_request) { 0, (uint64_t) w.child.tids[1], fd }, REASON_NO_SUCH_THREAD);
+        assert_reason(&w, &(struct target_request){ 0, (uint64_t) w.child.tids[1], fd },
+                      REASON_NO_SUCH_THREAD);
         (void) close(fd);
         (void) close(w.peer.pidfd);
         test_child_end(&w.child);
@@ -333,7 +357,8 @@ static void by_something_else(const struct kernel *kernel) {
 
                 assert_true(fd >= 0);
                 assert_reason(&w, &(struct target_request) { 0, 0, fd }, REASON_INVALID);
-                assert_reason(&w, &(struct target_request) { 0, (uint64_t) w.child.pid, fd }, REASON_INVALID);
+                assert_reason(&w, &(struct target_request){ 0, (uint64_t) w.child.pid, fd },
+                              REASON_INVALID);
                 (void) close(fd);
         }
         assert_int_equal(pipe(pair), 0);
@@ -363,7 +388,8 @@ static void a_thread_that_ends_after(const struct kernel *kernel) {
 
         assert_int_equal(target_resolve(&w.kernel, &w.peer, &request, &target), REASON_NONE);
         test_child_end_thread(&w.child, 1);
-        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds), REASON_NO_SUCH_THREAD);
+        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds),
+                         REASON_NO_SUCH_THREAD);
         thread_close(&target.thread);
         assert_reason(&w, &request, REASON_NO_SUCH_THREAD);
         end_world(&w);
@@ -377,7 +403,8 @@ static void a_number_given_to_another_after(const struct kernel *kernel) {
         assert_int_equal(target_resolve(&w.kernel, &w.peer, &request, &target), REASON_NONE);
         if (!test_child_recycle_thread(&w.child, 1))
                 test_skip("the number of a thread could not be had again");
-        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds), REASON_NO_SUCH_THREAD);
+        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds),
+                         REASON_NO_SUCH_THREAD);
         thread_close(&target.thread);
         end_world(&w);
 }
@@ -387,12 +414,16 @@ static void other_ids_after(const struct kernel *kernel) {
         struct world w = make_world(kernel, &NOBODY, &NOBODY);
         struct target target;
 
-        assert_int_equal(target_resolve(&w.kernel, &w.peer, &(struct target_request) { 0, 0, -1 }, &target), REASON_NONE);
+        assert_int_equal(
+                target_resolve(&w.kernel, &w.peer, &(struct target_request){ 0, 0, -1 }, &target),
+                REASON_NONE);
         target.creds.euid = 0;
-        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds), REASON_TARGET_CHANGED);
+        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds),
+                         REASON_TARGET_CHANGED);
         target.creds.euid = UID_NOBODY;
         target.creds.sgid = 4;
-        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds), REASON_TARGET_CHANGED);
+        assert_int_equal(target_check(&w.kernel, &target.thread, &target.creds),
+                         REASON_TARGET_CHANGED);
         thread_close(&target.thread);
         end_world(&w);
 }
@@ -433,7 +464,8 @@ static void numbers_of_a_namespace(const struct kernel *kernel) {
                 const struct target_request request = by_numbers(0, w.child.tids[i]);
                 struct target target;
 
-                assert_int_equal(target_resolve(&w.kernel, &w.peer, &request, &target), REASON_NONE);
+                assert_int_equal(target_resolve(&w.kernel, &w.peer, &request, &target),
+                                 REASON_NONE);
                 assert_int_equal(target.thread.pid, pid);
                 assert_int_equal(inner_number(pid, target.thread.tid), w.child.tids[i]);
                 assert_true(target.n_scanned >= 1 && target.n_scanned <= 4);
@@ -443,7 +475,8 @@ static void numbers_of_a_namespace(const struct kernel *kernel) {
 }
 
 /* A child in the pid namespace of another one. */
-static void start_beside(struct test_child *beside, struct test_child *child, const struct test_ids *ids, unsigned n_threads) {
+static void start_beside(struct test_child *beside, struct test_child *child,
+                         const struct test_ids *ids, unsigned n_threads) {
         char path[64];
         int ours, theirs;
 
@@ -522,12 +555,15 @@ static void pidfd_from_a_namespace(const struct kernel *kernel) {
 
         assert_true(fd >= 0);
         assert_resolves(&w, &(struct target_request) { 0, 0, fd }, w.child.pid, w.child.pid);
-        assert_int_equal(target_resolve(&w.kernel, &w.peer,
-                                        &(struct target_request) { 0, (uint64_t) w.child.tids[2], fd }, &target),
-                         REASON_NONE);
+        assert_int_equal(
+                target_resolve(&w.kernel, &w.peer,
+                               &(struct target_request){ 0, (uint64_t) w.child.tids[2], fd },
+                               &target),
+                REASON_NONE);
         assert_int_equal(inner_number(w.child.pid, target.thread.tid), w.child.tids[2]);
         thread_close(&target.thread);
-        assert_reason(&w, &(struct target_request) { 0, (uint64_t) ID_MAX, fd }, REASON_NO_SUCH_THREAD);
+        assert_reason(&w, &(struct target_request){ 0, (uint64_t) ID_MAX, fd },
+                      REASON_NO_SUCH_THREAD);
         (void) close(fd);
         end_world(&w);
 }
@@ -537,7 +573,8 @@ static void too_many_threads_to_look_through(const struct kernel *kernel) {
         struct world w = make_inner_world(kernel, 600);
         struct target target = {};
 
-        assert_int_equal(target_resolve(&w.kernel, &w.peer, &(struct target_request) { 0, ID_MAX, -1 }, &target),
+        assert_int_equal(target_resolve(&w.kernel, &w.peer,
+                                        &(struct target_request){ 0, ID_MAX, -1 }, &target),
                          REASON_NAMESPACE);
         assert_true(target.n_scanned > 500 && target.n_scanned < 600);
         /* the main thread is known without looking */
@@ -636,12 +673,14 @@ int main(void) {
 
         for (size_t i = 0; i < TEST_KERNELS; i++) {
                 for (size_t j = 0; j < ELEMENTS(cases); j++, n++) {
-                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name, cases[j].name);
+                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name,
+                                        cases[j].name);
                         rows[i][j] = (struct target_row) { &cases[j], &test_kernels[i] };
                         tests[n] = test_row(names[n], test_target, &rows[i][j]);
                 }
                 for (size_t j = 0; j < ELEMENTS(ids_cases); j++, n++) {
-                        (void) snprintf(names[n], sizeof(names[n]), "%s: S11: %s", test_kernels[i].name, ids_cases[j].name);
+                        (void) snprintf(names[n], sizeof(names[n]), "%s: S11: %s",
+                                        test_kernels[i].name, ids_cases[j].name);
                         ids_rows[i][j] = (struct ids_row) { &ids_cases[j], &test_kernels[i] };
                         tests[n] = test_row(names[n], test_ids, &ids_rows[i][j]);
                 }

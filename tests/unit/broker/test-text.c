@@ -9,6 +9,9 @@
 #include "tests/unit/broker/broker-test.h"
 
 #define ALL SIZE_MAX
+#define ASCII                                                                                     \
+        " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`"                       \
+        "abcdefghijklmnopqrstuvwxyz{|}~"
 
 struct escape_case {
         const char *name;
@@ -22,8 +25,9 @@ static const struct escape_case cases[] = {
         { "plain", "jackd -R", ALL, 64, "jackd -R" },
         { "nothing", "", ALL, 64, "" },
         { "all that ASCII can print but the backslash",
-          " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~", ALL, 128,
-          " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~" },
+          ASCII,
+          ALL, 128,
+          ASCII },
         { "newline", "a\nroot: granted", ALL, 64, "a\\x0aroot: granted" },
         { "carriage return and tab", "a\r\tb", ALL, 64, "a\\x0d\\x09b" },
         { "ESC", "\x1b[31mred", ALL, 64, "\\x1b[31mred" },
@@ -108,8 +112,10 @@ static unsigned next(uint32_t *seed) {
 }
 
 static void test_whatever_comes_is_printable(void **state) {
-        static const char *const bits[] = { "a", "\\", "\n", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x8e\xb5",
-                                            "\xc3",  "\x80", "\xe2\x80\xae", "\xc2\x9b", "\xff", "\xf4" };
+        static const char *const bits[] = { "a",        "\\",           "\n",
+                                            "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x8e\xb5",
+                                            "\xc3",     "\x80",         "\xe2\x80\xae",
+                                            "\xc2\x9b", "\xff",         "\xf4" };
         uint32_t seed = 1;
 
         for (unsigned round = 0; round < 20000; round++) {

@@ -24,7 +24,8 @@ struct thread_row {
         const struct test_kernel *kernel;
 };
 
-static void assert_opens(const struct kernel *kernel, pid_t pid, pid_t tid, pid_t expected_pid, uid_t uid) {
+static void assert_opens(const struct kernel *kernel, pid_t pid, pid_t tid, pid_t expected_pid,
+                         uid_t uid) {
         struct thread thread = THREAD_NONE;
         struct creds creds, again;
 
@@ -379,7 +380,8 @@ int main(void) {
 
         for (size_t i = 0; i < TEST_KERNELS; i++)
                 for (size_t j = 0; j < ELEMENTS(cases); j++, n++) {
-                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name, cases[j].name);
+                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", test_kernels[i].name,
+                                        cases[j].name);
                         rows[n] = (struct thread_row) { &cases[j], &test_kernels[i] };
                         tests[n] = test_row(names[n], test_thread, &rows[n]);
                 }

@@ -53,7 +53,9 @@ static void test_a_new_one(void **state) {
 
 static void test_the_same_again(void **state) {
         struct user_table *table = *state;
-        static const uid_t uids[] = { 0, 1, 1000, UID_NOBODY, 0x7fffffff, 0x80000000, UINT32_MAX - 1 };
+        static const uid_t uids[] = {
+                0, 1, 1000, UID_NOBODY, 0x7fffffff, 0x80000000, UINT32_MAX - 1
+        };
         struct user *users[ELEMENTS(uids)];
 
         for (size_t i = 0; i < ELEMENTS(uids); i++)
@@ -78,7 +80,8 @@ static bool is_known(struct user_table *table, uid_t uid) {
 /* Reconnecting is no way to a fresh start. */
 static void test_who_owes_something_is_remembered(void **state) {
         struct user_table *table = *state;
-        struct user *connected = get(table, 1, 0), *holder = get(table, 2, 0), *asked = get(table, 3, 0);
+        struct user *connected = get(table, 1, 0), *holder = get(table, 2, 0),
+                    *asked = get(table, 3, 0);
         struct user *talked = get(table, 4, 0), *logged = get(table, 5, 0);
 
         (void) get(table, 6, 0);
@@ -115,7 +118,10 @@ static void test_so_many_and_no_more(void **state) {
 }
 
 static void test_new_limits(void **state) {
-        const struct policy other = { .grant_burst = 4, .grant_refill_ms = 10, .message_burst = 200, .message_refill_us = 7 };
+        const struct policy other = { .grant_burst = 4,
+                                      .grant_refill_ms = 10,
+                                      .message_burst = 200,
+                                      .message_refill_us = 7 };
         struct user_table *table = *state;
         struct user *a = get(table, 1, 0), *b = get(table, 2, 0);
 
@@ -143,7 +149,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_new_one, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_same_again, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_who_owes_something_is_remembered, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_who_owes_something_is_remembered, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_so_many_and_no_more, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_new_limits, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_holders, set_up, tear_down),

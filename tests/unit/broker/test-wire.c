@@ -91,7 +91,9 @@ static void test_every_shorter_one(void **state) {
 
                 assert_int_equal(decode(record, length, &request), REASON_MALFORMED);
                 /* the header comes back as far as it arrived, for the answer */
-                assert_memory_equal(&request, record, length < sizeof(request.header) ? length : sizeof(request.header));
+                assert_memory_equal(&request, record,
+                                    length < sizeof(request.header) ? length
+                                                                    : sizeof(request.header));
                 free(record);
         }
 }
@@ -137,8 +139,15 @@ static void test_oversize(void **state) {
 static void test_lying_size(void **state) {
         const struct form *form = *state;
         const uint32_t lies[] = {
-                0, 1, sizeof(struct wire_header), (uint32_t) form->size - 1, (uint32_t) form->size + 1,
-                WIRE_RECORD_MAX, UINT32_MAX, (uint32_t) form->size | 0x10000, (uint32_t) form->size | 0x80000000,
+                0,
+                1,
+                sizeof(struct wire_header),
+                (uint32_t) form->size - 1,
+                (uint32_t) form->size + 1,
+                WIRE_RECORD_MAX,
+                UINT32_MAX,
+                (uint32_t) form->size | 0x10000,
+                (uint32_t) form->size | 0x80000000,
         };
         union wire_request request;
 
@@ -154,7 +163,8 @@ static void test_lying_size(void **state) {
 }
 
 static void test_version(void **state) {
-        static const uint16_t versions[] = { 0, WIRE_VERSION + 1, 0x100 | WIRE_VERSION, 0x8000 | WIRE_VERSION, UINT16_MAX };
+        static const uint16_t versions[] = { 0, WIRE_VERSION + 1, 0x100 | WIRE_VERSION,
+                                             0x8000 | WIRE_VERSION, UINT16_MAX };
         const struct form *form = *state;
         union wire_request request;
 
@@ -218,7 +228,8 @@ struct string_case {
         size_t size;
 };
 
-#define STRING(member) offsetof(struct wire_acquire, member), sizeof(((struct wire_acquire *) NULL)->member)
+#define STRING(member) \
+        offsetof(struct wire_acquire, member), sizeof(((struct wire_acquire *) NULL)->member)
 
 static const struct string_case string_cases[] = {
         { "role", STRING(role) },
@@ -291,12 +302,14 @@ int main(void) {
                 cmocka_unit_test(test_finish),
         };
         static char names[ELEMENTS(forms) * ELEMENTS(form_tests)][48];
-        struct CMUnitTest tests[ELEMENTS(names) + ELEMENTS(verb_cases) + ELEMENTS(string_cases) + ELEMENTS(others)];
+        struct CMUnitTest tests[ELEMENTS(names) + ELEMENTS(verb_cases) + ELEMENTS(string_cases) +
+                                ELEMENTS(others)];
         size_t n = 0;
 
         for (size_t i = 0; i < ELEMENTS(forms); i++)
                 for (size_t j = 0; j < ELEMENTS(form_tests); j++, n++) {
-                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", forms[i].name, form_tests[j].name);
+                        (void) snprintf(names[n], sizeof(names[n]), "%s: %s", forms[i].name,
+                                        form_tests[j].name);
                         tests[n] = test_row(names[n], form_tests[j].test, &forms[i]);
                 }
         for (size_t i = 0; i < ELEMENTS(verb_cases); i++)

@@ -419,7 +419,7 @@ static void change_lease(const struct call *call, struct lease *lease,
         decision = decide(call, &now, lease, request, &uses_token);
         if (decision.verdict != VERDICT_GRANT) {
                 refuse_update(call, answer, decision.reason, request, &decision,
-                              broker->self.cause);
+                              decision.reason == REASON_DEGRADED ? broker->self.cause : NULL);
                 return;
         }
         if (decision.clamped)

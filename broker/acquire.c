@@ -277,6 +277,7 @@ static enum reason carry_out(struct acquisition *a, struct wire_answer *answer,
         bool is_new = !lease;
         enum reason reason;
 
+        wanted.checked = true;
         if (is_new) {
                 if (lease_new(broker, a->user, a->call->peer->uid, &a->target, &lease) < 0)
                         return REASON_RESOURCES;

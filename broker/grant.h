@@ -16,6 +16,7 @@ struct wanted {
         int priority;
         bool nice_too;
         int nice;
+        bool checked;           /* whose thread it is was looked at just now, by target_resolve() */
 };
 
 struct grant_outcome {

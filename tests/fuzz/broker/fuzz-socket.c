@@ -31,230 +31,25 @@
 #include <unistd.h>
 
 #include "client/protocol.h"
-
-#define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
+#include "tests/fuzz/broker/records.h"
 
 #define UID_NOBODY 65534
 #define CLIENTS_MAX 24
-#define SLEEPERS 4
-#define LEASES_KNOWN 32
 #define ANSWER_MS 10000 /* in which the broker must answer in the end */
 
 struct fuzzer {
         const char *path;
         unsigned seconds;
-        uint64_t random;                /* state of the generator */
+        struct source source;
         int clients[CLIENTS_MAX];       /* -1: none */
-        pid_t tids[SLEEPERS + 1];       /* that sleep; the main thread first */
-        uint8_t leases[LEASES_KNOWN][WIRE_LEASE_ID_SIZE];
-        unsigned n_connections, n_refused, n_sent, n_answers, n_granted, n_closed;
+        unsigned n_connections, n_refused, n_answers, n_granted, n_closed;
 };
-
-/* splitmix64 */
-static uint64_t next(struct fuzzer *f) {
-        uint64_t z = f->random += UINT64_C(0x9e3779b97f4a7c15);
-
-        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-        return z ^ z >> 31;
-}
-
-static unsigned below(struct fuzzer *f, unsigned limit) {
-        return (unsigned) (next(f) % limit);
-}
-
-static bool one_in(struct fuzzer *f, unsigned n) {
-        return below(f, n) == 0;
-}
 
 static uint64_t now_ms(void) {
         struct timespec now;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &now);
         return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
-/* ---- records that could be meant ---- */
-
-struct form {
-        uint16_t verb;
-        size_t size;
-};
-
-static const struct form forms[] = {
-        { WIRE_HELLO, sizeof(struct wire_hello) },
-        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
-        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
-        { WIRE_ACQUIRE, sizeof(struct wire_acquire) },
-        { WIRE_UPDATE, sizeof(struct wire_update) },
-        { WIRE_RENEW, sizeof(struct wire_lease_ref) },
-        { WIRE_RELEASE, sizeof(struct wire_lease_ref) },
-        { WIRE_LIST, sizeof(struct wire_list) },
-        { WIRE_WATCH, sizeof(struct wire_list) },
-        { WIRE_REVOKE, sizeof(struct wire_lease_ref) },
-        { WIRE_RELOAD, sizeof(struct wire_plain) },
-        { WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
-        { WIRE_POLICY, sizeof(struct wire_list) },
-};
-
-struct record {
-        uint8_t bytes[2 * WIRE_RECORD_MAX];
-        size_t length;
-};
-
-static uint64_t some_id(struct fuzzer *f) {
-        const uint64_t ids[] = {
-                0,
-                0,
-                0,
-                (uint64_t) getpid(),
-                (uint64_t) f->tids[below(f, SLEEPERS + 1)],
-                (uint64_t) getppid(),
-                1,
-                2,
-                UINT32_MAX,
-                UINT64_C(1) << 32,
-                UINT64_MAX,
-                4194304,
-        };
-
-        return ids[below(f, ELEMENTS(ids))];
-}
-
-static void fill_acquire(struct fuzzer *f, struct wire_acquire *a) {
-        static const char *const roles[] = {
-                "", "", "desktop", "worker", "audio-client", "no-such", "\x1b[2J\n"
-        };
-        const bool rt = one_in(f, 2);
-
-        a->flags = below(f, 4);
-        a->pid = one_in(f, 2) ? 0 : some_id(f);
-        a->tid = one_in(f, 4) ? some_id(f) : (uint64_t) f->tids[below(f, SLEEPERS + 1)];
-        a->want = rt             ? WIRE_WANT_SCHED
-                  : one_in(f, 2) ? WIRE_WANT_NICE
-                                 : WIRE_WANT_SCHED | WIRE_WANT_NICE;
-        a->policy = rt ? 1 + below(f, 2) : below(f, 8);
-        a->priority =
-                a->policy == SCHED_FIFO || a->policy == SCHED_RR ? (int32_t) (1 + below(f, 99)) : 0;
-        a->nice = a->want & WIRE_WANT_NICE ? (int32_t) below(f, 40) - 20 : 0;
-        a->lifetime = below(f, 3);
-        a->lifetime_s = a->lifetime == WIRE_LIFETIME_SECONDS ? 1 + below(f, 3) : 0;
-        (void) snprintf(a->role, sizeof(a->role), "%s", roles[below(f, ELEMENTS(roles))]);
-        (void) snprintf(a->reason, sizeof(a->reason), "fuzz\xe2\x80\xae\n%u", f->n_sent);
-        if (one_in(f, 8))
-                a->period_ns = a->deadline_ns = a->computation_ns = 1 + below(f, 1000000);
-}
-
-static void fill_body(struct fuzzer *f, uint16_t verb, uint8_t *bytes) {
-        const uint8_t *id = f->leases[below(f, LEASES_KNOWN)];
-
-        switch (verb) {
-        case WIRE_ACQUIRE:
-                fill_acquire(f, (struct wire_acquire *) bytes);
-                break;
-        case WIRE_UPDATE: {
-                struct wire_update *u = (struct wire_update *) bytes;
-
-                memcpy(u->id, id, sizeof(u->id));
-                u->want = below(f, 4);
-                u->policy = below(f, 3);
-                u->priority = u->policy != SCHED_OTHER ? (int32_t) (1 + below(f, 60)) : 0;
-                u->nice = (int32_t) below(f, 40) - 20;
-                break;
-        }
-        case WIRE_RENEW:
-        case WIRE_RELEASE:
-        case WIRE_REVOKE: {
-                struct wire_lease_ref *r = (struct wire_lease_ref *) bytes;
-
-                memcpy(r->id, id, sizeof(r->id));
-                r->lifetime_s = verb == WIRE_RENEW && one_in(f, 2) ? 1 + below(f, 5) : 0;
-                break;
-        }
-        case WIRE_LIST:
-        case WIRE_WATCH:
-        case WIRE_POLICY: {
-                struct wire_list *l = (struct wire_list *) bytes;
-
-                l->flags = one_in(f, 8);
-                l->after = one_in(f, 2) ? 0 : one_in(f, 2) ? below(f, 100) : next(f);
-                break;
-        }
-        default:
-                break;
-        }
-}
-
-static void make_record(struct fuzzer *f, struct record *record) {
-        const struct form *form = &forms[below(f, ELEMENTS(forms))];
-        struct wire_header *header = (struct wire_header *) record->bytes;
-
-        memset(record->bytes, 0, sizeof(record->bytes));
-        record->length = form->size;
-        *header = (struct wire_header) {
-                .size = (uint32_t) form->size,
-                .version = WIRE_VERSION,
-                .verb = form->verb,
-                .serial = ++f->n_sent,
-        };
-        fill_body(f, form->verb, record->bytes);
-}
-
-/* ---- and what becomes of them ---- */
-
-static void change_bytes(struct fuzzer *f, struct record *record) {
-        static const uint32_t numbers[] = { 0,      1,      0x7f,       0x80,       0xff,
-                                            0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff };
-
-        for (unsigned n = 1 + below(f, 4); n > 0 && record->length > 0; n--) {
-                size_t at = one_in(f, 3) ? below(f, 24) : below(f, (unsigned) record->length);
-
-                if (at >= record->length)
-                        continue;
-                if (one_in(f, 2) || (at & ~(size_t) 3) + 4 > record->length)
-                        record->bytes[at] ^= (uint8_t) (1U << below(f, 8));
-                else
-                        memcpy(record->bytes + (at & ~(size_t) 3),
-                               &numbers[below(f, ELEMENTS(numbers))], 4);
-        }
-}
-
-static void change_length(struct fuzzer *f, struct record *record) {
-        struct wire_header *header = (struct wire_header *) record->bytes;
-
-        switch (below(f, 5)) {
-        case 0:
-                record->length = below(f, (unsigned) record->length + 1);
-                break;
-        case 1:
-                record->length += below(f, 64);
-                break;
-        case 2:
-                record->length = WIRE_RECORD_MAX;
-                break;
-        case 3:
-                record->length = WIRE_RECORD_MAX + 1 + below(f, WIRE_RECORD_MAX);
-                break;
-        default: {
-                size_t more = 1 + below(f, 64);
-
-                for (size_t i = 0; i < more; i++)
-                        record->bytes[record->length + i] = (uint8_t) next(f);
-                record->length += more;
-                break;
-        }
-        }
-        if (!one_in(f, 4) && record->length >= sizeof(*header))
-                header->size = (uint32_t) record->length;
-}
-
-static void mutate(struct fuzzer *f, struct record *record) {
-        if (one_in(f, 3))
-                return; /* some as they should be, so that there is something to break */
-        if (!one_in(f, 4))
-                change_bytes(f, record);
-        if (one_in(f, 3))
-                change_length(f, record);
 }
 
 /* ---- descriptors ---- */
@@ -264,19 +59,20 @@ static int some_descriptor(struct fuzzer *f, int client) {
                                              "/dev/zero" };
         int pair[2];
 
-        switch (below(f, 4)) {
+        switch (below(&f->source, 4)) {
         case 0:
                 return (int) syscall(SYS_pidfd_open, getpid(), 0);
         case 1:
-                return (int) syscall(SYS_pidfd_open, one_in(f, 2) ? 1 : getppid(), 0);
+                return (int) syscall(SYS_pidfd_open, one_in(&f->source, 2) ? 1 : getppid(), 0);
         case 2:
                 if (pipe2(pair, O_CLOEXEC) < 0)
                         return -1;
                 (void) close(pair[1]);
                 return pair[0];
         default:
-                return one_in(f, 4) ? dup(client)
-                                    : open(paths[below(f, ELEMENTS(paths))], O_RDONLY | O_CLOEXEC);
+                return one_in(&f->source, 4) ? dup(client)
+                                             : open(paths[below(&f->source, ELEMENTS(paths))],
+                                                    O_RDONLY | O_CLOEXEC);
         }
 }
 
@@ -285,7 +81,10 @@ static bool send_record(struct fuzzer *f, int client, const struct record *recor
         struct iovec iov = { (void *) record->bytes, record->length };
         struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
         int fds[253];
-        unsigned n = one_in(f, 6) ? 1 : one_in(f, 40) ? 2 + below(f, 4) : one_in(f, 400) ? 253 : 0;
+        unsigned n = one_in(&f->source, 6)     ? 1
+                     : one_in(&f->source, 40)  ? 2 + below(&f->source, 4)
+                     : one_in(&f->source, 400) ? 253
+                                               : 0;
         ssize_t r;
 
         for (unsigned i = 0; i < n; i++) {
@@ -328,7 +127,7 @@ static int connect_client(const char *path) {
 }
 
 static int *some_client(struct fuzzer *f) {
-        int *client = &f->clients[below(f, CLIENTS_MAX)];
+        int *client = &f->clients[below(&f->source, CLIENTS_MAX)];
 
         if (*client >= 0)
                 return client;
@@ -355,7 +154,7 @@ static void take_answer(struct fuzzer *f, const uint8_t *bytes, size_t length) {
                 return;
 
         f->n_granted++;
-        memcpy(f->leases[below(f, LEASES_KNOWN)], answer->id, sizeof(answer->id));
+        memcpy(f->source.leases[below(&f->source, LEASES_KNOWN)], answer->id, sizeof(answer->id));
 }
 
 /* Reads what is there, or at the most a moment for what is to come. */
@@ -397,18 +196,17 @@ static void one_round(struct fuzzer *f) {
                 return;
         }
 
-        make_record(f, &record);
-        mutate(f, &record);
+        make_record(&f->source, &record);
         if (!send_record(f, *client, &record)) {
                 f->n_closed++;
                 drop_client(client);
                 return;
         }
-        if (!one_in(f, 8))
+        if (!one_in(&f->source, 8))
                 read_answers(f, client);
-        if (*client >= 0 && one_in(f, 60))
-                (void) shutdown(*client, (int) below(f, 3));
-        if (*client >= 0 && one_in(f, 40))
+        if (*client >= 0 && one_in(&f->source, 60))
+                (void) shutdown(*client, (int) below(&f->source, 3));
+        if (*client >= 0 && one_in(&f->source, 40))
                 drop_client(client);
         step_down();
 }
@@ -491,7 +289,7 @@ static void *sleeper_run(void *userdata) {
 }
 
 static int start_sleepers(struct fuzzer *f) {
-        f->tids[0] = getpid();
+        f->source.tids[0] = getpid();
         for (unsigned i = 1; i <= SLEEPERS; i++) {
                 struct sleeper sleeper;
                 pthread_t thread;
@@ -501,7 +299,7 @@ static int start_sleepers(struct fuzzer *f) {
                         return -1;
                 while (sem_wait(&sleeper.started) < 0)
                         ;
-                f->tids[i] = sleeper.tid;
+                f->source.tids[i] = sleeper.tid;
                 (void) sem_destroy(&sleeper.started);
         }
         return 0;
@@ -547,7 +345,7 @@ static int parse_options(int argc, char *argv[], struct fuzzer *f) {
                         f->seconds = (unsigned) strtoul(optarg, NULL, 10);
                         break;
                 case 's':
-                        f->random = strtoull(optarg, NULL, 10);
+                        f->source.random = strtoull(optarg, NULL, 10);
                         break;
                 case 'h':
                         print_help();
@@ -563,7 +361,7 @@ static int parse_options(int argc, char *argv[], struct fuzzer *f) {
 }
 
 static int run(int argc, char *argv[]) {
-        struct fuzzer f = { .seconds = 10, .random = now_ms() };
+        struct fuzzer f = { .seconds = 10, .source.random = now_ms() };
         pthread_t talker;
 
         if (parse_options(argc, argv, &f) < 0) {
@@ -572,7 +370,7 @@ static int run(int argc, char *argv[]) {
         }
         for (size_t i = 0; i < CLIENTS_MAX; i++)
                 f.clients[i] = -1;
-        (void) printf("seed %llu, %u s\n", (unsigned long long) f.random, f.seconds);
+        (void) printf("seed %llu, %u s\n", (unsigned long long) f.source.random, f.seconds);
         (void) fflush(stdout);
         if (become_nobody() < 0 || start_sleepers(&f) < 0) {
                 perror("fuzz-socket");
@@ -588,7 +386,8 @@ static int run(int argc, char *argv[]) {
         (void) pthread_join(talker, NULL);
         (void) printf("%u connections (%u refused, %u closed by the broker), %u records sent, %u "
                       "answers, %u grants\n",
-                      f.n_connections, f.n_refused, f.n_closed, f.n_sent, f.n_answers, f.n_granted);
+                      f.n_connections, f.n_refused, f.n_closed, f.source.n_records, f.n_answers,
+                      f.n_granted);
         return check_alive(f.path);
 }
 

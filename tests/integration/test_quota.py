@@ -196,6 +196,31 @@ def test_E08_one_user_at_every_limit(make_daemon):
         assert time.monotonic() - begin < 1
 
 
+def denial_delays(agent, n_connections, n):
+    """How long each of @n denials took, with as many connections asking at once."""
+    connections = [Connection(agent.path) for _ in range(n_connections)]
+    delays = []
+    for _ in range(n):
+        begin = time.monotonic()
+        for connection in connections:
+            connection.ask_to_acquire(priority=88)
+        for connection in connections:
+            assert connection.answer().reason == "priority-limit"
+            delays.append(time.monotonic() - begin)
+    return delays
+
+
+def test_O09_a_denial_is_quick_under_a_hundred_clients(daemon, sanitizer_factor):
+    clients = [daemon.client(uid) for uid in (ALICE, BOB, CAROL, NOBODY)]
+
+    for client in clients:
+        client.start("run", denial_delays, 25, 10)
+    delays = sorted(delay for client in clients for delay in client.finish())
+
+    assert len(delays) == 1000
+    assert delays[990] < 0.05 * sanitizer_factor
+
+
 def test_over_its_rate_a_user_waits_and_is_served(make_daemon):
     daemon = make_daemon().start({"Broker": {"MessageBurst": 5, "MessageRefill": "20ms"}})
     client = daemon.client(BOB)

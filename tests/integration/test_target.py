@@ -377,6 +377,46 @@ def test_S54_more_rights_or_another_user_end_the_grant(either, with_mode, capabi
     assert plain.sched() == (FIFO, 5, 0, True)
 
 
+def test_S10_becomes_a_setuid_program_at_every_moment(either, with_mode):
+    """Whichever is first, at the end no program of root's has a user's priority."""
+    daemon = either.start()
+    privileged = with_mode(0o4755)
+    client = daemon.client(BOB)
+    targets, reasons = [], set()
+
+    for i in range(150):
+        target = daemon.target(BOB)
+        targets.append(target)
+        target.write("exec", privileged)
+        time.sleep(i % 50 * 20e-6)
+        reasons.add(client.acquire(pid=target.pid).reason)
+        target.reply()
+
+    assert reasons <= {"none", "target-privileged", "target-changed", "no-such-thread"}
+    assert len(reasons) > 1, "one side was always first"
+    wait_until(lambda: all(target.sched().policy == OTHER for target in targets),
+               2 * REVALIDATION_S, "the end of all grants")
+    assert daemon.leases() == []
+
+
+def refusal_ns(agent, pid, n=300):
+    """The median time of a refusal."""
+    times = []
+    for _ in range(n):
+        begin = time.monotonic_ns()
+        assert agent.acquire(pid=pid).reason == "no-such-thread"
+        times.append(time.monotonic_ns() - begin)
+    return sorted(times)[n // 2]
+
+
+def test_R16_the_time_tells_nothing_either(daemon):
+    client, victim = daemon.client(NOBODY), daemon.target(BOB)
+
+    missing, foreign = (client.run(refusal_ns, pid) for pid in (free_pid(), victim.pid))
+
+    assert abs(missing - foreign) < 300_000 or missing < 3 * foreign < 9 * missing
+
+
 def disconnect_early(agent, n, **values):
     """Asks and is gone, sooner or later, @n times."""
     agent.close()

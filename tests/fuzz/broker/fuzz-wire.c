@@ -12,6 +12,14 @@
 #include "policy/policy.h"
 #include "tests/fuzz/broker/fuzz.h"
 
+/* The first version of each: nothing of it may be missing. */
+static const size_t sizes[] = {
+        [WIRE_HELLO] = 24,  [WIRE_ACQUIRE] = 336,    [WIRE_UPDATE] = 80,
+        [WIRE_RENEW] = 40,  [WIRE_RELEASE] = 40,     [WIRE_LIST] = 32,
+        [WIRE_WATCH] = 32,  [WIRE_REVOKE] = 40,      [WIRE_RELOAD] = 16,
+        [WIRE_POLICY] = 32, [WIRE_RESTORE_ALL] = 16,
+};
+
 static bool is_zero(const void *from, size_t size) {
         for (size_t i = 0; i < size; i++)
                 if (((const uint8_t *) from)[i] != 0)
@@ -37,38 +45,39 @@ static void check_explanation(const struct wire_explanation *e) {
         REQUIRE(e->padding == 0);
 }
 
+static const uint32_t ids[] = { 1000 };
+static const struct role roles[] = {
+        {
+                .name = "low",
+                .description = "",
+                .policies = 1 << SCHED_RR | 1 << SCHED_OTHER,
+                .priority_min = 1,
+                .priority_max = 20,
+                .nice_min = -11,
+                .threads_per_user_max = 3,
+                .lifetime_s_max = 60,
+                .allow_users = { .everybody = true },
+                .rules = { [ROLE_KEY_PRIORITY] = { "/etc/rtgrant/policy.conf", 7 } },
+        },
+        {
+                .name = "high",
+                .description = "",
+                .policies = 1 << SCHED_FIFO,
+                .priority_min = 50,
+                .priority_max = 94,
+                .threads_per_user_max = 1,
+                .lifetime_s_max = 10,
+                .allow_users = { .ids = ids, .n_ids = 1 },
+        },
+};
+static const struct policy policy = {
+        .roles = roles,
+        .n_roles = 2,
+        .threads_max = 10,
+        .threads_per_user_max = 4,
+};
+
 static void decide(const struct wire_acquire *wire) {
-        static const uint32_t ids[] = { 1000 };
-        static const struct role roles[] = {
-                {
-                        .name = "low",
-                        .description = "",
-                        .policies = 1 << SCHED_RR | 1 << SCHED_OTHER,
-                        .priority_min = 1,
-                        .priority_max = 20,
-                        .nice_min = -11,
-                        .threads_per_user_max = 3,
-                        .lifetime_s_max = 60,
-                        .allow_users = { .everybody = true },
-                        .rules = { [ROLE_KEY_PRIORITY] = { "/etc/rtgrant/policy.conf", 7 } },
-                },
-                {
-                        .name = "high",
-                        .description = "",
-                        .policies = 1 << SCHED_FIFO,
-                        .priority_min = 50,
-                        .priority_max = 94,
-                        .threads_per_user_max = 1,
-                        .lifetime_s_max = 10,
-                        .allow_users = { .ids = ids, .n_ids = 1 },
-                },
-        };
-        static const struct policy policy = {
-                .roles = roles,
-                .n_roles = 2,
-                .threads_max = 10,
-                .threads_per_user_max = 4,
-        };
         const gid_t gid = wire->header.serial >> 8 & 1 ? 1000 : 4;
         const unsigned held[POLICY_ROLES_MAX] = { wire->header.serial & 3,
                                                   wire->header.serial >> 2 & 1 };
@@ -130,35 +139,44 @@ static void refuse(enum reason reason, const struct wire_header *request) {
         REQUIRE(answer.header.verb & WIRE_REPLY);
 }
 
+/* What was taken for a request is one from its first byte to its last. */
+static void check_request(const union wire_request *request, const char *record, size_t size) {
+        const struct wire_acquire *acquire = &request->acquire;
+        uint16_t verb = request->header.verb;
+
+        REQUIRE(request->header.size == size && size <= WIRE_RECORD_MAX);
+        REQUIRE(request->header.version == WIRE_VERSION);
+        REQUIRE(verb >= WIRE_HELLO && verb <= WIRE_POLICY);
+        REQUIRE(size >= sizes[verb] && memcmp(request, record, sizes[verb]) == 0);
+        REQUIRE(is_zero(record + sizes[verb], size - sizes[verb]));
+        REQUIRE(is_zero((const uint8_t *) request + sizes[verb], sizeof(*request) - sizes[verb]));
+        if (verb != WIRE_ACQUIRE)
+                return;
+
+        REQUIRE(memchr(acquire->role, '\0', sizeof(acquire->role)));
+        REQUIRE(memchr(acquire->reason, '\0', sizeof(acquire->reason)));
+        REQUIRE(memchr(acquire->irq, '\0', sizeof(acquire->irq)));
+        REQUIRE(memchr(acquire->block, '\0', sizeof(acquire->block)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        union wire_request request;
         char *record = fuzz_text(data, size); /* so that a byte too many read is seen */
+        union wire_request request;
         enum reason reason;
 
         memset(&request, 0xaa, sizeof(request));
         reason = wire_decode(record, size, &request);
-        REQUIRE(memcmp(&request, record,
-                       size < sizeof(request.header) ? size : sizeof(request.header)) == 0);
-        free(record);
-
-        if (reason != REASON_NONE) {
+        if (reason == REASON_NONE) {
+                check_request(&request, record, size);
+                if (request.header.verb == WIRE_ACQUIRE)
+                        decide(&request.acquire);
+        } else {
                 REQUIRE(reason == REASON_MALFORMED || reason == REASON_VERSION ||
                         reason == REASON_UNSUPPORTED);
+                REQUIRE(memcmp(&request, record,
+                               size < sizeof(request.header) ? size : sizeof(request.header)) == 0);
                 refuse(reason, &request.header);
-                return 0;
         }
-
-        REQUIRE(request.header.size == size && size <= WIRE_RECORD_MAX);
-        REQUIRE(request.header.version == WIRE_VERSION);
-        REQUIRE(request.header.verb >= WIRE_HELLO && request.header.verb <= WIRE_POLICY);
-        if (size < sizeof(request))
-                REQUIRE(is_zero((uint8_t *) &request + size, sizeof(request) - size));
-        if (request.header.verb == WIRE_ACQUIRE) {
-                REQUIRE(memchr(request.acquire.role, '\0', sizeof(request.acquire.role)));
-                REQUIRE(memchr(request.acquire.reason, '\0', sizeof(request.acquire.reason)));
-                REQUIRE(memchr(request.acquire.irq, '\0', sizeof(request.acquire.irq)));
-                REQUIRE(memchr(request.acquire.block, '\0', sizeof(request.acquire.block)));
-                decide(&request.acquire);
-        }
+        free(record);
         return 0;
 }

@@ -127,26 +127,32 @@ static void sleeper_end(struct sleeper *sleeper) {
                 (void) sched_yield();
 }
 
-/* The kernel gives the number after the last one: that is set to the one before. */
+/* The kernel gives the number after the last one: that is set to the one before, and put back. */
 static bool sleeper_recycle(struct sleeper *sleeper) {
         const struct timespec ticks = { .tv_nsec = 30 * 1000 * 1000 };
+        _cleanup_close_ int fd = open("/proc/sys/kernel/ns_last_pid", O_RDWR | O_CLOEXEC);
         pid_t tid = sleeper->tid;
+        bool done = false;
+        char before[16];
 
+        (void) snprintf(before, sizeof(before), "%d", tid - 1);
         sleeper_end(sleeper);
         (void) nanosleep(&ticks, NULL); /* start times are told apart by clock ticks of 10 ms */
 
-        for (unsigned i = 0; i < 200; i++) {
-                _cleanup_close_ int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+        for (unsigned i = 0; fd >= 0 && !done && i < 200; i++) {
+                char last[16] = "";
+                ssize_t n = pread(fd, last, sizeof(last) - 1, 0);
 
-                if (fd < 0 || dprintf(fd, "%d", tid - 1) < 0)
+                if (n <= 0 || pwrite(fd, before, strlen(before), 0) < 0)
                         return false;
                 sleeper_start(sleeper);
-                if (sleeper->tid == tid)
-                        return true;
-                sleeper_end(sleeper);
+                CHECK(pwrite(fd, last, (size_t) n, 0) == n);
+                done = sleeper->tid == tid;
+                if (!done)
+                        sleeper_end(sleeper);
         }
 
-        return false;
+        return done;
 }
 
 static void child_run(int control, const struct test_ids *ids, unsigned n_threads) {

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "broker/connection.h"
+#include "broker/decide.h"
 #include "broker/explain.h"
 #include "broker/grant.h"
+#include "broker/rttime.h"
 #include "broker/text.h"
 
 #define WANTS_SERVED (WIRE_WANT_SCHED | WIRE_WANT_NICE)
@@ -57,55 +59,6 @@ static void refuse(const struct call *call, struct wire_answer *answer,
         if (refusal->decision && refusal->decision->role)
                 text_copy(answer->role, sizeof(answer->role), refusal->decision->role->name);
         explain_refusal(&answer->explanation, refusal);
-}
-
-struct situation acquire_situation(const struct call *call, struct user *user) {
-        struct broker *broker = call->broker;
-        uint64_t now_us = broker_now_us(broker);
-
-        return (struct situation) {
-                .uid = call->peer->uid,
-                .gids = call->peer->gids,
-                .n_gids = call->peer->n_gids,
-                .in_user_namespace = call->peer->in_user_namespace,
-                .rt_possible = broker->self.broken == REASON_NONE,
-                .threads_held = user->n_leases,
-                .threads_held_by_role = user->threads_by_role,
-                .threads_total = lease_table_size(&broker->leases),
-                .grant_tokens = bucket_tokens(&user->grants, now_us),
-                .grant_wait_ms =
-                        (unsigned) ((bucket_wait_us(&user->grants, 1, now_us) + 999) / 1000),
-        };
-}
-
-/* Whether the lease would hold more than it does. Asking again for what is there costs nothing. */
-static bool is_raise(const struct lease *lease, const struct request *request) {
-        const struct grant *sched = &lease->grants[KIND_SCHED];
-        const struct grant *nice = &lease->grants[KIND_NICE];
-
-        if (lease->state != WIRE_LEASE_IN_FORCE)
-                return true;
-        if (request->wants_sched && (!sched->held || sched->set.sched.policy != request->policy ||
-                                     request->priority > sched->set.sched.priority))
-                return true;
-
-        return request->wants_nice && (!nice->held || request->nice < nice->set.nice.nice);
-}
-
-static struct decision decide(const struct call *call, struct situation *now,
-                              const struct lease *lease, const struct request *request,
-                              bool *ret_uses_token) {
-        *ret_uses_token = !lease || is_raise(lease, request);
-        if (lease) {
-                now->leased = true;
-                now->leased_role = lease->role_index;
-        }
-        if (!*ret_uses_token && now->grant_tokens == 0)
-                now->grant_tokens = 1;
-        if (request->wants_sched && sched_is_rt(request->policy))
-                now->rt_possible = self_can_raise(&call->broker->self);
-
-        return policy_evaluate(broker_policy(call->broker), now, request);
 }
 
 static struct wanted wanted_from(const struct request *request, const struct decision *decision) {
@@ -174,8 +127,13 @@ static enum reason apply(struct broker *broker, struct lease *lease, const struc
         bool was_rt = lease_is_rt(lease);
         enum reason reason;
 
-        if (wanted->sched && sched_is_rt(wanted->policy))
+        if (wanted->sched && sched_is_rt(wanted->policy)) {
                 self_want(&broker->self, true);
+                if (broker->self.broken != REASON_NONE) {
+                        text_copy(outcome->cause, sizeof(outcome->cause), broker->self.cause);
+                        return REASON_DEGRADED;
+                }
+        }
 
         reason = grant_apply(broker, lease, wanted, outcome);
         if (reason == REASON_NONE)
@@ -247,6 +205,7 @@ static struct refusal refusal_of(const struct acquisition *a, enum reason reason
                 .tid = a->wire->tid,
                 .policy = broker_policy(a->call->broker),
                 .request = &a->request,
+                .action = a->call->action,
         };
 }
 
@@ -327,31 +286,39 @@ static enum reason find_target(struct acquisition *a) {
         return REASON_NONE;
 }
 
-static void serve(struct acquisition *a, struct wire_answer *answer) {
+/* False if polkit has to be asked before. */
+static bool serve(struct acquisition *a, struct wire_answer *answer,
+                  struct authority_question *ret_question) {
         const struct call *call = a->call;
-        struct situation now;
+        const struct ask ask = {
+                .request = &a->request,
+                .lease = a->lease,
+                .user = a->user,
+                .in_user_namespace = a->target.in_user_namespace,
+                .interactive = a->wire->flags & WIRE_ACQUIRE_MAY_ASK,
+        };
         struct refusal refusal;
         struct grant_outcome outcome = {};
         enum reason reason;
 
-        now = acquire_situation(call, a->user);
-        now.in_user_namespace = a->target.in_user_namespace;
-        a->decision = decide(call, &now, a->lease, &a->request, &a->uses_token);
+        a->decision = decide(call, &ask, &a->uses_token, ret_question);
+        if (a->decision.verdict == VERDICT_ASK)
+                return false;
+
         answer->pid = (uint64_t) a->target.thread.pid;
         answer->tid = (uint64_t) a->target.thread.tid;
-        if (a->decision.verdict != VERDICT_GRANT) {
+        if (a->decision.verdict == VERDICT_DENY) {
                 refusal = refusal_of(a, a->decision.reason);
                 refusal.decision = &a->decision;
-                refusal.cause =
-                        a->decision.reason == REASON_DEGRADED ? call->broker->self.cause : NULL;
+                refusal.cause = decide_cause(call->broker, &a->decision);
                 refuse(call, answer, &refusal);
-                return;
+                return true;
         }
         if (a->decision.clamped)
                 answer->flags |= WIRE_ANSWER_CLAMPED;
         if (a->wire->flags & WIRE_ACQUIRE_DRY_RUN) {
                 describe_dry_run(&a->request, &a->decision, a->target.thread.tid, answer);
-                return;
+                return true;
         }
 
         reason = carry_out(a, answer, &outcome);
@@ -359,14 +326,15 @@ static void serve(struct acquisition *a, struct wire_answer *answer) {
                 refusal = refusal_of(a, reason);
                 refusal.cause = outcome.cause;
                 refuse(call, answer, &refusal);
-                return;
+                return true;
         }
         if (a->uses_token)
                 (void) bucket_take(&a->user->grants, broker_now_us(call->broker));
+        return true;
 }
 
-void acquire_lease(const struct call *call, const struct wire_acquire *wire,
-                   struct wire_answer *answer) {
+bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
+                   struct wire_answer *answer, struct authority_question *ret_question) {
         struct acquisition a = {
                 .call = call,
                 .wire = wire,
@@ -375,20 +343,24 @@ void acquire_lease(const struct call *call, const struct wire_acquire *wire,
         };
         struct refusal refusal;
         enum reason reason;
+        bool done = true;
 
         reason = check_form(call, wire, &a.timing);
         if (reason == REASON_NONE) {
                 a.request = request_from(wire);
                 reason = find_target(&a);
         }
+        if (reason == REASON_NONE && call->check_rttime)
+                reason = rttime_check(broker_policy(call->broker), a.target.thread.pid);
         if (reason == REASON_NONE) {
-                serve(&a, answer);
+                done = serve(&a, answer, ret_question);
         } else {
                 refusal = refusal_of(&a, reason);
                 refuse(call, answer, &refusal);
         }
 
         thread_close(&a.target.thread);
+        return done;
 }
 
 static void refuse_update(const struct call *call, struct wire_answer *answer, enum reason reason,
@@ -406,41 +378,51 @@ static void refuse_update(const struct call *call, struct wire_answer *answer, e
         refuse(call, answer, &refusal);
 }
 
-/* The common end of UPDATE and RENEW: ask the policy, do it. */
-static void change_lease(const struct call *call, struct lease *lease,
-                         const struct request *request, bool dry_run, struct wire_answer *answer) {
+/* The common end of UPDATE and RENEW: ask the policy, do it. False if polkit has to be asked. */
+static bool change_lease(const struct call *call, struct lease *lease,
+                         const struct request *request, uint64_t flags,
+                         struct wire_answer *answer, struct authority_question *ret_question) {
+        const struct ask ask = {
+                .request = request,
+                .lease = lease,
+                .user = lease->user,
+                .in_user_namespace = call->peer->in_user_namespace,
+                .interactive = flags & WIRE_ACQUIRE_MAY_ASK,
+        };
         struct broker *broker = call->broker;
-        struct situation now = acquire_situation(call, lease->user);
         struct grant_outcome outcome;
         struct decision decision;
         struct wanted wanted;
         enum reason reason;
         bool uses_token;
 
-        decision = decide(call, &now, lease, request, &uses_token);
-        if (decision.verdict != VERDICT_GRANT) {
+        decision = decide(call, &ask, &uses_token, ret_question);
+        if (decision.verdict == VERDICT_ASK)
+                return false;
+        if (decision.verdict == VERDICT_DENY) {
                 refuse_update(call, answer, decision.reason, request, &decision,
-                              decision.reason == REASON_DEGRADED ? broker->self.cause : NULL);
-                return;
+                              decide_cause(broker, &decision));
+                return true;
         }
         if (decision.clamped)
                 answer->flags |= WIRE_ANSWER_CLAMPED;
-        if (dry_run) {
+        if (flags & WIRE_ACQUIRE_DRY_RUN) {
                 describe_dry_run(request, &decision, lease->thread.tid, answer);
-                return;
+                return true;
         }
 
         wanted = wanted_from(request, &decision);
         reason = apply(broker, lease, &wanted, &outcome);
         if (reason != REASON_NONE) {
                 refuse_update(call, answer, reason, request, NULL, outcome.cause);
-                return;
+                return true;
         }
         describe_outcome(lease, &outcome, answer);
         if (uses_token)
                 (void) bucket_take(&lease->user->grants, broker_now_us(broker));
         if (request->lifetime == LIFETIME_SECONDS)
                 (void) lease_set_expiry(broker, lease, decision.lifetime_s, broker_now_ms());
+        return true;
 }
 
 static void finish_change(const struct call *call, struct lease *lease,
@@ -454,8 +436,8 @@ static void finish_change(const struct call *call, struct lease *lease,
         broker_tell(call->broker, lease, WIRE_EVENT_UPDATED, REASON_NONE, "changed by its holder");
 }
 
-void acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
-                    struct wire_answer *answer) {
+bool acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
+                    struct wire_answer *answer, struct authority_question *ret_question) {
         const uint64_t flags = WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP | WIRE_ACQUIRE_MAY_ASK;
         const struct timing timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns };
         const struct request request = {
@@ -471,20 +453,21 @@ void acquire_update(const struct call *call, struct lease *lease, const struct w
         if ((wire->flags & ~flags) != 0 || (wire->want & ~(uint32_t) WANTS_KNOWN) != 0 ||
             !timing_is_sound(&timing) || (wire->want == 0 && !timing_is_declared(&timing))) {
                 refuse_update(call, answer, REASON_INVALID, NULL, NULL, NULL);
-                return;
+                return true;
         }
         if ((wire->want & ~(uint32_t) WANTS_SERVED) != 0) {
                 refuse_update(call, answer, REASON_UNSUPPORTED, NULL, NULL, NULL);
-                return;
+                return true;
         }
 
         answer->flags |= WIRE_ANSWER_UPDATED;
-        if (wire->want != 0)
-                change_lease(call, lease, &request, wire->flags & WIRE_ACQUIRE_DRY_RUN, answer);
+        if (wire->want != 0 && !change_lease(call, lease, &request, wire->flags, answer, ret_question))
+                return false;
         if (answer->reason == REASON_NONE && timing_is_declared(&timing) &&
             !(wire->flags & WIRE_ACQUIRE_DRY_RUN))
                 lease->timing = timing;
         finish_change(call, lease, answer);
+        return true;
 }
 
 void acquire_renew(const struct call *call, struct lease *lease, unsigned lifetime_s,
@@ -501,6 +484,7 @@ void acquire_renew(const struct call *call, struct lease *lease, unsigned lifeti
                 .lifetime = lifetime_s > 0 ? LIFETIME_SECONDS : LIFETIME_THREAD,
                 .lifetime_s = lifetime_s,
         };
+        struct authority_question question;
 
         if ((lease->lifetime == WIRE_LIFETIME_SECONDS) != (lifetime_s != 0)) {
                 refuse_update(call, answer, REASON_INVALID, NULL, NULL, NULL);
@@ -510,6 +494,7 @@ void acquire_renew(const struct call *call, struct lease *lease, unsigned lifeti
         answer->flags |= WIRE_ANSWER_UPDATED;
         if (grant_verify(lease) == 0)
                 lease->state = WIRE_LEASE_CHANGED;
-        change_lease(call, lease, &request, /* dry_run= */ false, answer);
+        /* nothing that polkit would have to be asked about: it is what the lease holds */
+        (void) change_lease(call, lease, &request, /* flags= */ 0, answer, &question);
         finish_change(call, lease, answer);
 }

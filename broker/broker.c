@@ -8,7 +8,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "broker/authority.h"
+#include "broker/bus.h"
 #include "broker/cleanup.h"
+#include "broker/config.h"
+#include "broker/event-source.h"
 #include "broker/lease-recover.h"
 #include "broker/reload.h"
 #include "broker/server.h"
@@ -109,6 +113,47 @@ static void recover(struct broker *broker) {
                   recovery.n_adopted, recovery.n_restored, recovery.n_ended, recovery.n_damaged);
 }
 
+void broker_apply_authority(struct broker *broker) {
+        int r;
+
+        if (!broker_policy(broker)->ask_polkit) {
+                broker->authority = authority_free(broker->authority);
+                return;
+        }
+        if (broker->authority) {
+                authority_forget(broker->authority);
+                return;
+        }
+
+        r = authority_new(broker, &broker->authority);
+        if (r == -EOPNOTSUPP)
+                log_write(broker->log, LOG_NOTICE, NULL,
+                          "built without D-Bus: polkit is not asked, only the policy's lists decide");
+        else if (r < 0)
+                log_write(broker->log, LOG_WARNING, NULL, "polkit cannot be asked: %s", strerror(-r));
+}
+
+#if HAVE_DBUS
+static void start_bus(struct broker *broker) {
+        int r;
+
+        r = bus_new(broker, &broker->bus);
+        if (r < 0)
+                log_write(broker->log, LOG_NOTICE, NULL,
+                          "no system bus, so only the socket is served: %s", strerror(-r));
+}
+
+static void stop_bus(struct broker *broker) {
+        broker->bus = bus_free(broker->bus);
+}
+#else
+static void start_bus(struct broker *broker) {
+}
+
+static void stop_bus(struct broker *broker) {
+}
+#endif
+
 int broker_new(const struct broker_options *options, struct log *log, struct broker **ret) {
         struct broker *broker;
         int r;
@@ -125,6 +170,10 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
         kernel_probe(&broker->kernel);
 
         r = sd_event_default(&broker->event);
+#if HAVE_DBUS
+        if (r >= 0)
+                broker->event_source = event_source_new(broker->event);
+#endif
         if (r >= 0)
                 r = load_first_policy(broker);
         /* The socket's lock comes before the state: a second broker must not touch the leases. */
@@ -139,6 +188,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
 
         self_init(&broker->self, log);
         recover(broker);
+        broker_apply_authority(broker);
+        start_bus(broker);
 
         *ret = broker;
         return 0;
@@ -149,13 +200,18 @@ struct broker *broker_free(struct broker *broker) {
                 return NULL;
 
         (void) broker_end_all(broker, REASON_SHUTDOWN, "the broker stops");
+        stop_bus(broker);
         broker->server = server_free(broker->server);
+        broker->authority = authority_free(broker->authority);
         broker->check = sd_event_source_disable_unref(broker->check);
         broker->status = sd_event_source_disable_unref(broker->status);
         lease_table_done(&broker->leases);
         user_table_done(&broker->users);
         broker->store = lease_store_close(broker->store);
         broker->policy = policy_store_free(broker->policy);
+#if HAVE_DBUS
+        broker->event_source = event_source_free(broker->event_source);
+#endif
         (void) sd_event_unref(broker->event);
         free(broker);
         return NULL;

@@ -16,6 +16,9 @@
 #include "broker/user.h"
 #include "policy/policy-file.h"
 
+struct authority;
+struct bus;
+struct event_source;
 struct server;
 
 struct broker_options {
@@ -28,6 +31,7 @@ struct broker_options {
 struct broker {
         struct broker_options options;  /* strings outlive the broker */
         sd_event *event;                /* owned */
+        struct event_source *event_source; /* owned; NULL in a build without D-Bus */
         struct log *log;                /* owned */
         struct kernel kernel;
         struct self self;
@@ -38,6 +42,8 @@ struct broker {
         struct lease_table leases;
         struct lease_store *store;      /* owned */
         struct server *server;          /* owned */
+        struct authority *authority;    /* owned; NULL: polkit is not asked */
+        struct bus *bus;                /* owned; NULL: no system bus */
         sd_event_source *check;         /* owned; runs while there are leases */
         uint64_t check_seq;             /* the lease last looked at */
         sd_event_source *status;        /* owned; for the service manager */
@@ -56,6 +62,9 @@ struct broker *broker_free(struct broker *broker);
 
 /* Ends all leases. Returns how many. */
 unsigned broker_end_all(struct broker *broker, enum reason reason, const char *text);
+
+/* Starts, refreshes or stops asking polkit, as the policy in force says. */
+void broker_apply_authority(struct broker *broker);
 
 /* Tells those who watch. @text says what happened in one sentence. */
 void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kind kind,

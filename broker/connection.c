@@ -10,7 +10,7 @@
 #include "broker/broker.h"
 #include "broker/cleanup.h"
 #include "broker/explain.h"
-#include "broker/methods.h"
+#include "broker/inquiry.h"
 #include "broker/server.h"
 #include "broker/wire.h"
 
@@ -36,12 +36,13 @@ struct connection {
         bool watching_all;
         bool throttled;
         bool closing;                   /* once the reply is sent */
+        struct inquiry *inquiry;        /* owned; a request that waits for polkit; NULL if none */
         size_t n_pending;               /* bytes of a reply that could not be sent yet */
         uint8_t pending[WIRE_RECORD_MAX];
 };
 
 static void update_io(struct connection *c) {
-        uint32_t events = c->n_pending > 0 ? EPOLLOUT : c->throttled ? 0 : EPOLLIN;
+        uint32_t events = c->n_pending > 0 ? EPOLLOUT : c->throttled || c->inquiry ? 0 : EPOLLIN;
 
         (void) sd_event_source_set_io_events(c->io, events);
 }
@@ -153,6 +154,15 @@ static bool turn_away(struct connection *c, const struct wire_header *request, e
                (go_on || c->n_pending > 0);
 }
 
+static void on_inquired(const union wire_response *response, size_t size, void *userdata) {
+        struct connection *c = userdata;
+
+        c->inquiry = NULL;
+        update_io(c);
+        if (!reply(c, response, size))
+                (void) connection_free(c);
+}
+
 /* False if the connection is over. */
 static bool dispatch(struct connection *c, struct message *message) {
         struct call call = {
@@ -181,8 +191,12 @@ static bool dispatch(struct connection *c, struct message *message) {
                 return turn_away(c, &request.header, REASON_NOT_CONNECTOR, /* go_on= */ true);
 
         connection_set_hello_deadline_us(c, 0);
-        size = methods_call(&call, &request, &response);
-        return reply(c, &response, size);
+        size = inquiry_call(&call, &request, &response, on_inquired, c, &c->inquiry);
+        if (size > 0)
+                return reply(c, &response, size);
+
+        update_io(c); /* one request at a time, as without polkit */
+        return true;
 }
 
 static bool take_token(struct connection *c, uint64_t now_us) {
@@ -208,8 +222,12 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
                         (void) connection_free(c);
                 return 0;
         }
-        if (c->throttled && !(events & (EPOLLHUP | EPOLLERR)))
+        if ((c->throttled || c->inquiry) && !(events & (EPOLLHUP | EPOLLERR)))
                 return 0;
+        if (c->inquiry) {
+                (void) connection_free(c); /* nobody waits for the answer any more */
+                return 0;
+        }
 
         now_us = broker_now_us(c->broker);
         if (!(events & (EPOLLHUP | EPOLLERR)) && !take_token(c, now_us))
@@ -272,6 +290,7 @@ struct connection *connection_free(struct connection *c) {
                 lease_end(c->broker, g_queue_peek_head(&c->leases), REASON_DISCONNECTED,
                           "its connection was closed");
 
+        c->inquiry = inquiry_cancel(c->inquiry);
         if (c->watching)
                 c->broker->n_watchers--;
         connection_set_hello_deadline_us(c, 0);

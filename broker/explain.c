@@ -44,6 +44,21 @@ static const struct {
           "after fork(2), or when handed a socket, open a connection of your own" },
         { REASON_ADMIN_ONLY, "only an administrator may do this",
           "do it as root, outside any container" },
+        { REASON_NOT_AUTHORIZED, "polkit does not allow this",
+          "do it from a session at the machine itself, or ask an administrator for a rule in "
+          "/etc/polkit-1/rules.d/" },
+        { REASON_AUTHORITY_UNAVAILABLE, "polkit should decide this, and did not answer",
+          "an administrator can look at systemctl status polkit; then try again" },
+        { REASON_AUTHORITY_BUSY,
+          "polkit should decide this, and has too many questions to answer already",
+          "answer those that wait for a password, or try again in a moment" },
+        { REASON_NEEDS_AUTHORIZATION, "polkit decides this, and was not asked yet",
+          "ask in earnest, and polkit decides" },
+        { REASON_RTTIME,
+          "RLIMIT_RTTIME of the process is unset, above what the policy allows, or so low that its "
+          "real-time threads would be killed",
+          "set its hard limit with setrlimit(2), to RTTimeUSecMax at most; RealtimeKitRTTime= and "
+          "RealtimeKitRTTimeUnset= in [Broker] say what is allowed" },
         { REASON_CONNECTIONS_PER_USER, "your user has too many connections to the broker",
           "close some; ConnectionsPerUser= in the policy sets the limit" },
         { REASON_CONNECTIONS_TOTAL, "the broker has too many connections",
@@ -162,6 +177,47 @@ static void explain_who(struct wire_explanation *ret, const struct refusal *refu
         }
 }
 
+static void explain_authority(struct wire_explanation *ret, const struct refusal *refusal,
+                              const char *wanted) {
+        const struct role *role = refusal->decision->role;
+        const char *name = role ? role->name : "(none)";
+        const char *action = refusal->action ? refusal->action : role ? role->action : "(none)";
+
+        switch (refusal->reason) {
+        case REASON_NOT_AUTHORIZED:
+                TEXT("user %u asked for %s in role %s; polkit does not allow it (action %s)",
+                     refusal->uid, wanted, name, action);
+                HELP("log in at the machine itself rather than by ssh, or ask an administrator to "
+                     "allow %s by a rule in /etc/polkit-1/rules.d/, or to add the user to a group "
+                     "that the role allows",
+                     action);
+                break;
+        case REASON_AUTHORITY_UNAVAILABLE:
+                TEXT("user %u asked for %s in role %s; polkit should decide, and did not answer "
+                     "(action %s)",
+                     refusal->uid, wanted, name, action);
+                HELP("an administrator can look at systemctl status polkit; users and groups that "
+                     "[Role %s] allows do not depend on it",
+                     name);
+                break;
+        case REASON_AUTHORITY_BUSY:
+                TEXT("user %u asked for %s in role %s; polkit should decide, and has too many "
+                     "questions to answer already (action %s)",
+                     refusal->uid, wanted, name, action);
+                HELP("answer those that wait for a password, or try again in a moment");
+                break;
+        case REASON_NEEDS_AUTHORIZATION:
+                TEXT("user %u may have %s in role %s if polkit allows it (action %s)", refusal->uid,
+                     wanted, name, action);
+                HELP("ask in earnest, and polkit decides; pkaction --verbose --action-id %s shows "
+                     "whom it allows",
+                     action);
+                break;
+        default:
+                break;
+        }
+}
+
 static void explain_limit(struct wire_explanation *ret, const struct refusal *refusal,
                           const char *wanted) {
         const struct decision *decision = refusal->decision;
@@ -238,6 +294,7 @@ static void explain_policy(struct wire_explanation *ret, const struct refusal *r
 
         describe_wanted(refusal->request, wanted, sizeof(wanted));
         explain_who(ret, refusal, wanted);
+        explain_authority(ret, refusal, wanted);
         explain_limit(ret, refusal, wanted);
         explain_quota(ret, refusal);
 

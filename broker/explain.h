@@ -18,6 +18,7 @@ struct refusal {
         const struct request *request;  /* NULL where it did not come to that */
         const struct decision *decision; /* NULL unless the policy refused */
         const char *cause;              /* of the kernel, in words; NULL or "" if there is none */
+        const char *action;             /* that polkit decides about; NULL: the role's */
 };
 
 void explain_refusal(struct wire_explanation *ret, const struct refusal *refusal);

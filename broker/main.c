@@ -14,6 +14,7 @@
 #include "broker/harden.h"
 #include "broker/reload.h"
 #include "broker/config.h"
+#include "broker/event-source.h"
 
 #define EXIT_USAGE 2
 
@@ -148,7 +149,11 @@ static int serve(struct broker *broker) {
                 return r;
 
         broker_notify(broker, "READY=1");
+#if HAVE_DBUS
+        r = event_source_loop(broker->event);
+#else
         r = sd_event_loop(broker->event);
+#endif
         log_notify(broker->log, "STOPPING=1");
         return r;
 }

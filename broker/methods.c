@@ -8,6 +8,7 @@
 #include "broker/acquire.h"
 #include "broker/cleanup.h"
 #include "broker/connection.h"
+#include "broker/decide.h"
 #include "broker/explain.h"
 #include "broker/reload.h"
 #include "broker/server.h"
@@ -21,7 +22,7 @@ struct method {
         const char *name;
         bool admin;
         size_t (*handle)(const struct call *call, const union wire_request *request,
-                         union wire_response *ret);
+                         union wire_response *ret, struct authority_question *ret_question);
 };
 
 static size_t answer_reason(const union wire_request *request, union wire_response *ret,
@@ -34,7 +35,7 @@ static size_t answer_reason(const union wire_request *request, union wire_respon
 
 static void offer_roles(const struct call *call, struct wire_hello_reply *hello) {
         const struct policy *policy = broker_policy(call->broker);
-        struct situation now = acquire_situation(call, call->user);
+        struct situation now = decide_situation(call, call->user);
 
         for (size_t i = 0; i < policy->n_roles && i < WIRE_OFFERS_MAX; i++) {
                 const struct role *role = &policy->roles[i];
@@ -44,7 +45,7 @@ static void offer_roles(const struct call *call, struct wire_hello_reply *hello)
 
                 reason = now.in_user_namespace && !policy->user_namespaces
                                  ? REASON_USER_NAMESPACE
-                                 : policy_role_admits(role, &now, &rule);
+                                 : policy_role_admits(policy, role, &now, &rule);
                 *offer = (struct wire_offer) {
                         .reason = reason,
                         .policies = role->policies,
@@ -59,7 +60,7 @@ static void offer_roles(const struct call *call, struct wire_hello_reply *hello)
 }
 
 static size_t method_hello(const struct call *call, const union wire_request *request,
-                           union wire_response *ret) {
+                           union wire_response *ret, struct authority_question *ret_question) {
         struct broker *broker = call->broker;
         struct wire_hello_reply *hello = &ret->hello;
 
@@ -132,8 +133,9 @@ static void log_refusal(const struct call *call, const struct wire_answer *answe
 }
 
 static size_t method_acquire(const struct call *call, const union wire_request *request,
-                             union wire_response *ret) {
-        acquire_lease(call, &request->acquire, &ret->answer);
+                             union wire_response *ret, struct authority_question *ret_question) {
+        if (!acquire_lease(call, &request->acquire, &ret->answer, ret_question))
+                return 0;
 
         if (ret->answer.reason != REASON_NONE && !(request->acquire.flags & WIRE_ACQUIRE_DRY_RUN))
                 log_refusal(call, &ret->answer);
@@ -148,20 +150,21 @@ static struct lease *find_own(const struct call *call, const uint8_t id[WIRE_LEA
 }
 
 static size_t method_update(const struct call *call, const union wire_request *request,
-                            union wire_response *ret) {
+                            union wire_response *ret, struct authority_question *ret_question) {
         struct lease *lease = find_own(call, request->update.id);
 
         if (!lease)
                 return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
 
-        acquire_update(call, lease, &request->update, &ret->answer);
+        if (!acquire_update(call, lease, &request->update, &ret->answer, ret_question))
+                return 0;
         if (ret->answer.reason != REASON_NONE && !(request->update.flags & WIRE_ACQUIRE_DRY_RUN))
                 log_refusal(call, &ret->answer);
         return wire_finish_answer(&ret->answer, &request->header);
 }
 
 static size_t method_renew(const struct call *call, const union wire_request *request,
-                           union wire_response *ret) {
+                           union wire_response *ret, struct authority_question *ret_question) {
         struct lease *lease = find_own(call, request->lease.id);
 
         if (!lease)
@@ -187,7 +190,7 @@ static size_t end_one(const struct call *call, struct lease *lease,
 }
 
 static size_t method_release(const struct call *call, const union wire_request *request,
-                             union wire_response *ret) {
+                             union wire_response *ret, struct authority_question *ret_question) {
         struct lease *lease = find_own(call, request->lease.id);
 
         if (!lease)
@@ -197,7 +200,7 @@ static size_t method_release(const struct call *call, const union wire_request *
 }
 
 static size_t method_revoke(const struct call *call, const union wire_request *request,
-                            union wire_response *ret) {
+                            union wire_response *ret, struct authority_question *ret_question) {
         struct lease *lease = lease_find(&call->broker->leases, request->lease.id);
 
         if (!lease)
@@ -207,7 +210,7 @@ static size_t method_revoke(const struct call *call, const union wire_request *r
 }
 
 static size_t method_list(const struct call *call, const union wire_request *request,
-                          union wire_response *ret) {
+                          union wire_response *ret, struct authority_question *ret_question) {
         bool all = request->list.flags & WIRE_LIST_ALL;
         struct wire_list_reply *list = &ret->list;
         struct lease *lease;
@@ -239,7 +242,7 @@ static size_t method_list(const struct call *call, const union wire_request *req
 }
 
 static size_t method_watch(const struct call *call, const union wire_request *request,
-                           union wire_response *ret) {
+                           union wire_response *ret, struct authority_question *ret_question) {
         bool all = request->list.flags & WIRE_LIST_ALL;
 
         if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0 ||
@@ -255,7 +258,7 @@ static size_t method_watch(const struct call *call, const union wire_request *re
 }
 
 static size_t method_reload(const struct call *call, const union wire_request *request,
-                            union wire_response *ret) {
+                            union wire_response *ret, struct authority_question *ret_question) {
         enum reason reason;
 
         reason = broker_reload(call->broker, &ret->answer.count);
@@ -269,14 +272,14 @@ static size_t method_reload(const struct call *call, const union wire_request *r
 }
 
 static size_t method_restore_all(const struct call *call, const union wire_request *request,
-                                 union wire_response *ret) {
+                                 union wire_response *ret, struct authority_question *ret_question) {
         ret->answer.count = broker_end_all(call->broker, REASON_REVOKED,
                                            "all leases were ended by an administrator");
         return answer_reason(request, ret, REASON_NONE);
 }
 
 static size_t method_policy(const struct call *call, const union wire_request *request,
-                            union wire_response *ret) {
+                            union wire_response *ret, struct authority_question *ret_question) {
         struct wire_policy_reply *policy = &ret->policy;
         struct policy_entry entry;
         uint64_t index = request->list.after;
@@ -328,7 +331,7 @@ static const struct method methods[] = {
 };
 
 size_t methods_call(const struct call *call, const union wire_request *request,
-                    union wire_response *ret) {
+                    union wire_response *ret, struct authority_question *ret_question) {
         const struct method *method = &methods[request->header.verb];
 
         memset(&ret->answer, 0, sizeof(ret->answer));
@@ -344,5 +347,5 @@ size_t methods_call(const struct call *call, const union wire_request *request,
         if (call->pidfd >= 0 && request->header.verb != WIRE_ACQUIRE)
                 return answer_reason(request, ret, REASON_INVALID);
 
-        return method->handle(call, request, ret);
+        return method->handle(call, request, ret, ret_question);
 }

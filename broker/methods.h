@@ -6,6 +6,7 @@
  * What can be asked of the broker, whichever way it came in: one table, one handler a verb.
  */
 
+#include "broker/authority.h"
 #include "broker/broker.h"
 #include "broker/wire.h"
 
@@ -16,10 +17,18 @@ struct call {
         struct connection *connection;  /* for what lives as long as it; NULL if there is none */
         enum wire_transport transport;
         int pidfd;                      /* borrowed: the descriptor that came along; -1 */
+        const char *bus_name;           /* borrowed: the caller's on the system bus; NULL elsewhere */
+        const char *action;             /* of polkit, instead of the role's; NULL: the role's */
+        bool check_rttime;              /* RealtimeKit's rule about RLIMIT_RTTIME holds */
+        enum authority_answer authority; /* of polkit, when the call is made again with it */
+        size_t authority_role;
 };
 
-/* Carries out one request and fills in the reply. Returns how many bytes of it to send. */
+/*
+ * Carries out one request and fills in the reply. Returns how many bytes of it to send; 0 if polkit
+ * has to be asked before: then *ret_question is what, and nothing has been done.
+ */
 size_t methods_call(const struct call *call, const union wire_request *request,
-                    union wire_response *ret);
+                    union wire_response *ret, struct authority_question *ret_question);
 
 #endif

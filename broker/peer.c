@@ -84,6 +84,54 @@ int peer_init_from_socket(const struct kernel *kernel, int fd, struct peer *ret)
         return 0;
 }
 
+static int check_uid(int pidfd, pid_t pid, uid_t uid) {
+        struct proc_status status;
+        struct creds creds;
+        int r;
+
+        r = kernel_pidfd_read_creds(pidfd, &creds);
+        if (r >= 0)
+                return creds.ruid == uid && creds.euid == uid && creds.suid == uid &&
+                                       creds.fsuid == uid
+                               ? 0
+                               : -EPERM;
+        if (r != -ENOTTY)
+                return r;
+
+        r = proc_read_status(pid, 0, &status);
+        if (r >= 0 && kernel_pidfd_is_dead(pidfd))
+                r = -ESRCH;
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTS(status.uids); i++)
+                if (status.uids[i] != uid)
+                        return -EPERM;
+        return 0;
+}
+
+int peer_init_from_ids(const struct kernel *kernel, uid_t uid, pid_t pid, gid_t *gids,
+                       size_t n_gids, struct peer *ret) {
+        _cleanup_close_ int pidfd = -1;
+        int r;
+
+        pidfd = kernel_pidfd_open(pid, /* thread= */ false);
+        if (pidfd < 0)
+                return pidfd;
+        r = check_uid(pidfd, pid, uid);
+        if (r < 0)
+                return r;
+
+        *ret = (struct peer) {
+                .uid = uid,
+                .gids = gids,
+                .n_gids = n_gids,
+                .pid = pid,
+                .pidfd = STEAL_FD(pidfd),
+                .quota_uid = uid,
+        };
+        return 0;
+}
+
 void peer_done(struct peer *peer) {
         free(peer->gids);
         (void) close_fd(peer->pidfd);

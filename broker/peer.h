@@ -36,6 +36,14 @@ struct peer {
  * getsockopt(2). */
 int peer_init_from_socket(const struct kernel *kernel, int fd, struct peer *ret);
 
+/*
+ * As somebody trusted says who is asking. The process numbered @pid must run as @uid, with all of
+ * its user ids. Takes @gids on success.
+ * Errors: -EPERM (it does not), -ESRCH (gone already), pidfd_open(2).
+ */
+int peer_init_from_ids(const struct kernel *kernel, uid_t uid, pid_t pid, gid_t *gids,
+                       size_t n_gids, struct peer *ret);
+
 /* REASON_NONE, REASON_NO_SUCH_THREAD if the process is gone, REASON_RESOURCES. */
 enum reason peer_complete(struct peer *peer);
 

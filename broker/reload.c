@@ -171,6 +171,7 @@ enum reason broker_reload(struct broker *broker, unsigned *ret_n_lowered) {
         broker->policy_generation++;
         broker->policy_error[0] = '\0';
         broker_apply_log_level(broker);
+        broker_apply_authority(broker);
         user_table_apply_policy(&broker->users, broker_policy(broker), broker_now_us(broker));
         recount_roles(broker);
 

@@ -73,6 +73,11 @@ enum rtgrant_reason {
         RTGRANT_REASON_LIFETIME_LIMIT = 26,
         RTGRANT_REASON_USER_NAMESPACE = 27,
         RTGRANT_REASON_ADMIN_ONLY = 28,
+        RTGRANT_REASON_NOT_AUTHORIZED = 29,     /**< polkit said no */
+        RTGRANT_REASON_AUTHORITY_UNAVAILABLE = 30, /**< polkit is gone, hangs or errs */
+        RTGRANT_REASON_AUTHORITY_BUSY = 31,     /**< too many questions to polkit on their way */
+        RTGRANT_REASON_NEEDS_AUTHORIZATION = 32, /**< polkit would have to be asked */
+        RTGRANT_REASON_RTTIME = 33,             /**< RLIMIT_RTTIME is unset, too long, or lethal */
 
         RTGRANT_REASON_THREADS_PER_USER = 40,
         RTGRANT_REASON_THREADS_PER_ROLE = 41,

@@ -36,6 +36,7 @@ static int by_band(const void *a, const void *b) {
 static void add_offer_row(struct table *table, const struct rtgrant_offer *offer) {
         char role[64], policies[32] = "", band[32] = "-", nice[16] = "-", threads[48],
                        answer[64] = "yes";
+        bool ask_polkit = offer->reason == RTGRANT_REASON_NEEDS_AUTHORIZATION;
         size_t n = 0;
 
         text_printable(role, sizeof(role), offer->role);
@@ -50,11 +51,14 @@ static void add_offer_row(struct table *table, const struct rtgrant_offer *offer
                 (void) snprintf(nice, sizeof(nice), "%d", offer->nice_min);
         (void) snprintf(threads, sizeof(threads), "%u of %u", offer->threads_held,
                         offer->threads_max);
-        if (offer->reason != RTGRANT_REASON_NONE)
+        if (ask_polkit)
+                (void) snprintf(answer, sizeof(answer), "if polkit allows");
+        else if (offer->reason != RTGRANT_REASON_NONE)
                 (void) snprintf(answer, sizeof(answer), "no: %s",
                                 rtgrant_reason_to_string(offer->reason));
 
-        table_add(table, offer->reason == RTGRANT_REASON_NONE ? STYLE_PLAIN : STYLE_DIM,
+        table_add(table,
+                  offer->reason == RTGRANT_REASON_NONE || ask_polkit ? STYLE_PLAIN : STYLE_DIM,
                   (const char *const[]) { role, band, policies, nice, threads, answer });
 }
 

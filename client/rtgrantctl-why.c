@@ -34,13 +34,21 @@ static void ask(struct ctl *ctl, const struct options *options, const struct thr
         ret->error = rtgrant_acquire(ctl->broker.handle, &request, &ret->answer);
 }
 
+static bool polkit_decides(const struct verdict *v) {
+        return v->error == -EPERM && v->answer.reason == RTGRANT_REASON_NEEDS_AUTHORIZATION;
+}
+
 static const char *verdict_word(const struct verdict *v) {
+        if (polkit_decides(v))
+                return "ask";
+
         return v->error < 0 ? "no" : v->answer.clamped ? "clipped" : "yes";
 }
 
 static void print_verdict(const struct ctl *ctl, const struct options *o, const char *who,
                           const struct verdict *v, const struct verdict *clamped) {
-        enum style style = v->error < 0        ? STYLE_BAD
+        enum style style = polkit_decides(v)   ? STYLE_WARNING
+                           : v->error < 0      ? STYLE_BAD
                            : v->answer.clamped ? STYLE_WARNING
                                                : STYLE_GOOD;
         const struct rtgrant_answer *answer = &v->answer;

@@ -126,10 +126,23 @@ static bool check_namespace(struct trial *t) {
         return true;
 }
 
+/* Whether polkit's answer is about @role. */
+static bool is_answered(const struct policy *policy, const struct role *role,
+                        const struct situation *now) {
+        return now->authority != AUTHORITY_UNASKED &&
+               (size_t) (role - policy->roles) == now->authority_role;
+}
+
 static bool check_admission(struct trial *t) {
         enum reason reason;
 
-        reason = policy_role_admits(t->role, t->now, &t->decision.rule);
+        reason = policy_role_admits(t->policy, t->role, t->now, &t->decision.rule);
+        if (reason == REASON_NEEDS_AUTHORIZATION) {
+                /* All else is checked first: nobody is asked for what would be refused anyway. */
+                t->decision.verdict = VERDICT_ASK;
+                t->decision.reason = reason;
+                return true;
+        }
         if (reason != REASON_NONE)
                 return refuse(t, reason, t->decision.rule);
 
@@ -319,7 +332,7 @@ static unsigned role_distance(const struct role *role, const struct request *req
         return request->priority > max ? (unsigned) (request->priority - max) : 0;
 }
 
-/* Whether grant @a gives more than grant @b. */
+/* Whether grant @a gives more than grant @b; likewise of what a yes of polkit would give. */
 static bool grant_is_better(const struct decision *a, const struct decision *b,
                             const struct request *request) {
         if (a->priority != b->priority)
@@ -332,16 +345,31 @@ static bool grant_is_better(const struct decision *a, const struct decision *b,
         return a->lifetime_s > b->lifetime_s;
 }
 
+/* How far the caller got with the role that refused. */
+static int denial_rank(const struct trial *t, const struct decision *denial) {
+        switch (denial->reason) {
+        case REASON_NOT_ALLOWED:
+        case REASON_DENIED:
+                return 0;
+        case REASON_NOT_AUTHORIZED:
+        case REASON_AUTHORITY_UNAVAILABLE:
+        case REASON_AUTHORITY_BUSY:
+                /* About other roles polkit was not asked: it is not they that it refused. */
+                return is_answered(t->policy, denial->role, t->now) ? 2 : 0;
+        default:
+                return 1;
+        }
+}
+
 /* Whether refusal @a came nearer to a grant than refusal @b. */
 static bool denial_is_nearer(const struct trial *t, const struct decision *a,
                              const struct decision *b) {
-        bool a_admits = a->reason != REASON_NOT_ALLOWED && a->reason != REASON_DENIED;
-        bool b_admits = b->reason != REASON_NOT_ALLOWED && b->reason != REASON_DENIED;
+        int a_rank = denial_rank(t, a), b_rank = denial_rank(t, b);
         unsigned a_distance = role_distance(a->role, t->request);
         unsigned b_distance = role_distance(b->role, t->request);
 
-        if (a_admits != b_admits)
-                return a_admits;
+        if (a_rank != b_rank)
+                return a_rank > b_rank;
         if (a_distance != b_distance)
                 return a_distance < b_distance;
 
@@ -351,14 +379,14 @@ static bool denial_is_nearer(const struct trial *t, const struct decision *a,
 static bool decision_is_better(const struct trial *t, const struct decision *a,
                                const struct decision *b) {
         if (a->verdict != b->verdict)
-                return a->verdict == VERDICT_GRANT;
-        if (a->verdict == VERDICT_GRANT)
-                return grant_is_better(a, b, t->request);
+                return a->verdict > b->verdict;
+        if (a->verdict == VERDICT_DENY)
+                return denial_is_nearer(t, a, b);
 
-        return denial_is_nearer(t, a, b);
+        return grant_is_better(a, b, t->request);
 }
 
-/* What is granted whole is better than what is clamped, so the first that gives it serves. */
+/* What is given whole is better than what is clamped, so the first that gives it serves. */
 static struct decision evaluate_every_role(const struct trial *t) {
         const struct policy *policy = t->policy;
         struct decision best, d;
@@ -412,8 +440,28 @@ static bool id_list_has_any(const struct id_list *list, const gid_t *gids, size_
         return false;
 }
 
-enum reason policy_role_admits(const struct role *role, const struct situation *now,
-                               struct rule *ret_rule) {
+/* Of a role about which polkit is to be asked. */
+static enum reason authority_reason(const struct policy *policy, const struct role *role,
+                                    const struct situation *now) {
+        if (now->authority == AUTHORITY_UNASKED)
+                return REASON_NEEDS_AUTHORIZATION;
+        if (!is_answered(policy, role, now))
+                return REASON_NOT_AUTHORIZED;
+
+        switch (now->authority) {
+        case AUTHORITY_YES:
+                return REASON_NONE;
+        case AUTHORITY_OVERRUN:
+                return REASON_AUTHORITY_BUSY;
+        case AUTHORITY_FAILED:
+                return REASON_AUTHORITY_UNAVAILABLE;
+        default:
+                return REASON_NOT_AUTHORIZED;
+        }
+}
+
+enum reason policy_role_admits(const struct policy *policy, const struct role *role,
+                               const struct situation *now, struct rule *ret_rule) {
         const struct rule *rules = role->rules;
 
         if (id_list_has(&role->deny_users, now->uid)) {
@@ -431,6 +479,10 @@ enum reason policy_role_admits(const struct role *role, const struct situation *
         if (id_list_has_any(&role->allow_groups, now->gids, now->n_gids)) {
                 *ret_rule = rules[ROLE_KEY_ALLOW_GROUPS];
                 return REASON_NONE;
+        }
+        if (policy->ask_polkit && role->action[0] != '\0') {
+                *ret_rule = rules[ROLE_KEY_ACTION];
+                return authority_reason(policy, role, now);
         }
 
         /* The list that the caller would have to be put on. */

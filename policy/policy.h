@@ -46,6 +46,7 @@ enum role_key {
         ROLE_KEY_ALLOW_GROUPS,
         ROLE_KEY_DENY_USERS,
         ROLE_KEY_DENY_GROUPS,
+        ROLE_KEY_ACTION,
         _ROLE_KEY_MAX,
 };
 
@@ -62,6 +63,7 @@ struct role {
         struct id_list allow_groups;
         struct id_list deny_users;
         struct id_list deny_groups;
+        const char *action;             /* of polkit, asked where no list decides; "": none */
         struct rule rules[_ROLE_KEY_MAX];
 };
 
@@ -77,6 +79,11 @@ enum broker_key {
         BROKER_KEY_MESSAGE_REFILL,
         BROKER_KEY_USER_NAMESPACES,
         BROKER_KEY_LOG_LEVEL,
+        BROKER_KEY_AUTHORITY,
+        BROKER_KEY_REALTIMEKIT_ROLE,
+        BROKER_KEY_REALTIMEKIT_POLICY,
+        BROKER_KEY_REALTIMEKIT_RTTIME,
+        BROKER_KEY_REALTIMEKIT_RTTIME_UNSET,
         _BROKER_KEY_MAX,
 };
 
@@ -94,11 +101,27 @@ struct policy {
         unsigned message_refill_us;
         bool user_namespaces;           /* serve callers in other than the initial one */
         int log_level;                  /* LOG_ERR..LOG_DEBUG of syslog(3); -1: not set */
+        bool ask_polkit;                /* Authority=polkit; else the lists alone decide */
+        size_t realtimekit_role;        /* index: serves RealtimeKit's interface */
+        int realtimekit_policy;         /* SCHED_RR or SCHED_FIFO: its clients cannot say */
+        unsigned realtimekit_rttime_us; /* highest hard RLIMIT_RTTIME of its clients; published */
+        bool realtimekit_rttime_unset;  /* serve its clients that have set none */
         struct rule rules[_BROKER_KEY_MAX];
+};
+
+/* What polkit said to the question that an ASK put. */
+enum authority_answer {
+        AUTHORITY_UNASKED,
+        AUTHORITY_YES,
+        AUTHORITY_NO,
+        AUTHORITY_FAILED,               /* gone, late or erring */
+        AUTHORITY_OVERRUN,              /* too many questions on their way: not asked */
 };
 
 /* What is true now. The broker finds it out by itself; none of it is the caller's word. */
 struct situation {
+        enum authority_answer authority;
+        size_t authority_role;          /* index of the role that it was about, unless UNASKED */
         uid_t uid;                      /* of caller and target alike */
         const gid_t *gids;              /* all groups of the caller, the primary one too */
         size_t n_gids;
@@ -134,12 +157,13 @@ struct request {
 
 enum verdict {
         VERDICT_DENY,
+        VERDICT_ASK,            /* grant if polkit allows role->action: ask, evaluate again */
         VERDICT_GRANT,
 };
 
 struct decision {
         enum verdict verdict;
-        enum reason reason;             /* REASON_NONE if granted */
+        enum reason reason;             /* NONE if granted, NEEDS_AUTHORIZATION if to be asked */
         const struct role *role;        /* that grants, or came nearest; NULL if none */
         struct rule rule;               /* that decided; .file NULL: none or built-in */
         bool clamped;                   /* granted, but less than asked: see rule, asked, limit */
@@ -157,7 +181,8 @@ struct decision {
  * Decides on one request. The first check that fails is the reason given:
  *
  *   the request    UNSUPPORTED (a policy of the kernel that no role gives), INVALID
- *   who asks       USER_NAMESPACE, NO_SUCH_ROLE, DENIED, NOT_ALLOWED
+ *   who asks       USER_NAMESPACE, NO_SUCH_ROLE, DENIED, NOT_ALLOWED, NOT_AUTHORIZED,
+ *                  AUTHORITY_UNAVAILABLE, AUTHORITY_BUSY
  *   the role       POLICY_NOT_IN_ROLE (also: real-time, and the role has no priority band),
  *                  PRIORITY_LIMIT, NICE_LIMIT, LIFETIME_LIMIT
  *   the broker     DEGRADED
@@ -169,11 +194,18 @@ struct decision {
  * that limit, and FIFO becomes RR where the role has only RR. Nothing ever becomes more than was
  * asked: a priority below the band is refused, and so is RR where the role has only FIFO.
  *
+ * Who may use a role is decided by its Deny lists, then its Allow lists, then polkit if there is an
+ * action to ask about; what a list decides polkit never turns round. Polkit is asked last: ASK
+ * means that all the rest would pass, and comes with what a yes would give. Evaluated with its
+ * answer, a request is never worth another question: a role that was not asked about counts as
+ * refused.
+ *
  * Without a role in the request, the first role of the policy that allows the caller and gives
  * what is asked serves; failing that, clamped, the one that gives most (priority before nice before
- * lifetime). If there is none, the reason is that of the role which came nearest: one that allows
- * the caller before one that does not, then the nearest priority band (or nice floor), then the
- * default role.
+ * lifetime). A grant of any role comes before a question about another. If there is neither, the
+ * reason is that of the role which came nearest: the one that polkit refused, then one that allows
+ * the caller (or may yet) before one that does not, then the nearest priority band (or nice floor),
+ * then the default role.
  *
  * A target that is leased already takes no new place in its quotas, but one of the role it moves
  * to; a token of the bucket only if it is raised above what it holds. The broker knows that, and
@@ -184,11 +216,13 @@ struct decision policy_evaluate(const struct policy *policy,
                                 const struct request *request);
 
 /*
- * Whether @role lets the caller of @now in at all, by its Allow and Deny keys: REASON_NONE,
- * REASON_NOT_ALLOWED or REASON_DENIED. *ret_rule is the rule that decided; .file NULL if none.
+ * Whether @role of @policy lets the caller of @now in at all: REASON_NONE, REASON_NOT_ALLOWED or
+ * REASON_DENIED by its Allow and Deny keys, REASON_NEEDS_AUTHORIZATION if polkit has to be asked,
+ * another reason of "who asks" if it has answered. *ret_rule is the rule that decided; .file NULL
+ * if none.
  */
-enum reason policy_role_admits(const struct role *role, const struct situation *now,
-                               struct rule *ret_rule);
+enum reason policy_role_admits(const struct policy *policy, const struct role *role,
+                               const struct situation *now, struct rule *ret_rule);
 
 /* The role of that name; NULL if there is none. *ret_index may be NULL. */
 const struct role *policy_find_role(const struct policy *policy, const char *name,

@@ -34,6 +34,11 @@
         X(LIFETIME_LIMIT, 26, "lifetime-limit")                                                   \
         X(USER_NAMESPACE, 27, "user-namespace")                                                   \
         X(ADMIN_ONLY, 28, "admin-only")                                                           \
+        X(NOT_AUTHORIZED, 29, "not-authorized") /* polkit said no */                              \
+        X(AUTHORITY_UNAVAILABLE, 30, "authority-unavailable") /* polkit is gone, hangs or errs */ \
+        X(AUTHORITY_BUSY, 31, "authority-busy") /* too many questions on their way */             \
+        X(NEEDS_AUTHORIZATION, 32, "needs-authorization") /* polkit was not asked yet */          \
+        X(RTTIME, 33, "rttime")                 /* RLIMIT_RTTIME unset, too long or lethal */     \
         /* quotas */                                                                              \
         X(THREADS_PER_USER, 40, "threads-per-user")                                               \
         X(THREADS_PER_ROLE, 41, "threads-per-role") /* of one user */                             \

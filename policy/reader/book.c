@@ -107,23 +107,40 @@ static const char *suggest_role(const struct policy *policy, const char *name) {
         return NULL;
 }
 
-static void check_default_role(struct policy_store *store, struct report *report) {
+/* A key of [Broker] that names a role; @fallback is the index of the one that it means if empty. */
+static bool check_role_key(struct policy_store *store, enum broker_key key, size_t fallback,
+                           size_t *ret_index, struct report *report) {
         struct policy *policy = &store->policy;
         struct section *broker = &store->book->sections[0];
-        const char *name = broker->values[BROKER_KEY_DEFAULT_ROLE], *near;
+        const char *name = broker->values[key], *near;
 
         if (name[0] == '\0') {
-                policy->default_role = 0;
-                broker->values[BROKER_KEY_DEFAULT_ROLE] = policy->roles[0].name;
-                return;
+                *ret_index = fallback;
+                broker->values[key] = policy->roles[fallback].name;
+                return true;
         }
-        if (policy_find_role(policy, name, &policy->default_role))
-                return;
+        if (policy_find_role(policy, name, ret_index))
+                return true;
 
         near = suggest_role(policy, name);
-        report_fault(report, policy->rules[BROKER_KEY_DEFAULT_ROLE],
-                     "DefaultRole=%s: there is no [Role %s]%s%s%s", name, name,
-                     near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+        report_fault(report, policy->rules[key], "%s=%s: there is no [Role %s]%s%s%s",
+                     broker->keys[key].name, name, name, near ? ", did you mean " : "",
+                     near ? near : "", near ? "?" : "");
+        return false;
+}
+
+/* Its clients ask for a priority and cannot say by which policy. */
+static void check_realtimekit(const struct policy *policy, struct report *report) {
+        const struct role *role = &policy->roles[policy->realtimekit_role];
+        const struct rule *rule = &policy->rules[BROKER_KEY_REALTIMEKIT_ROLE];
+
+        if (!rule->file)
+                return;
+        if (role->priority_max == 0 || !(role->policies & 1U << policy->realtimekit_policy))
+                report_warning(report, *rule,
+                               "RealtimeKitRole=%s gives RealtimeKit's clients only nice: the "
+                               "role has no priorities by RealtimeKitPolicy=%s", role->name,
+                               policy->realtimekit_policy == SCHED_FIFO ? "fifo" : "rr");
 }
 
 static void check_bands(const struct role *role, const struct role *other,
@@ -166,7 +183,10 @@ void book_check(struct policy_store *store, const char *file, struct report *rep
                 return;
         }
 
-        check_default_role(store, report);
+        (void) check_role_key(store, BROKER_KEY_DEFAULT_ROLE, 0, &policy->default_role, report);
+        if (check_role_key(store, BROKER_KEY_REALTIMEKIT_ROLE, policy->default_role,
+                           &policy->realtimekit_role, report))
+                check_realtimekit(policy, report);
 
         for (size_t i = 0; i < policy->n_roles; i++) {
                 check_use(&policy->roles[i], report);

@@ -35,8 +35,26 @@ const struct key broker_keys[_BROKER_KEY_MAX] = {
                                        .unit_us = 1, .min = 1, .max = US_PER_MIN,
                                        .range = "1us to 1min" },
         BROKER_KEY(USER_NAMESPACES) = { "UserNamespaces", "no", .parse = parse_bool,
-                                        .offset = offsetof(struct policy, user_namespaces) },
+                                        .offset = offsetof(struct policy, user_namespaces),
+                                        .no = "no", .yes = "yes" },
         BROKER_KEY(LOG_LEVEL) = { "LogLevel", "", .parse = parse_log_level },
+        BROKER_KEY(AUTHORITY) = { "Authority", "static", .parse = parse_bool,
+                                  .offset = offsetof(struct policy, ask_polkit),
+                                  .no = "static", .yes = "polkit" },
+        BROKER_KEY(REALTIMEKIT_ROLE) = { "RealtimeKitRole", "", .parse = parse_role_name },
+        BROKER_KEY(REALTIMEKIT_POLICY) = { "RealtimeKitPolicy", "rr",
+                                           .parse = parse_realtime_policy,
+                                           .offset = offsetof(struct policy, realtimekit_policy) },
+        BROKER_KEY(REALTIMEKIT_RTTIME) = { "RealtimeKitRTTime", "200ms", .parse = parse_time,
+                                           .offset = offsetof(struct policy,
+                                                              realtimekit_rttime_us),
+                                           .unit_us = 1, .min = 10 * US_PER_MS,
+                                           .max = 10 * US_PER_S, .range = "10ms to 10s" },
+        BROKER_KEY(REALTIMEKIT_RTTIME_UNSET) = { "RealtimeKitRTTimeUnset", "refuse",
+                                                 .parse = parse_bool,
+                                                 .offset = offsetof(struct policy,
+                                                                    realtimekit_rttime_unset),
+                                                 .no = "refuse", .yes = "accept" },
 };
 
 const struct key role_keys[_ROLE_KEY_MAX] = {
@@ -59,6 +77,7 @@ const struct key role_keys[_ROLE_KEY_MAX] = {
                                  .offset = offsetof(struct role, deny_users) },
         ROLE_KEY(DENY_GROUPS) = { "DenyGroups", "", .parse = parse_groups,
                                   .offset = offsetof(struct role, deny_groups) },
+        ROLE_KEY(ACTION) = { "PolkitAction", "", .parse = parse_action },
 };
 
 const struct key *key_find(const struct key *keys, size_t n_keys, const char *name,

@@ -28,6 +28,8 @@ struct key {
         uint64_t min;           /* times: in µs */
         uint64_t max;
         uint64_t unit_us;       /* times: what the field counts in */
+        const char *no;         /* parse_bool: its words */
+        const char *yes;
         const char *range;      /* min and max in words */
 };
 

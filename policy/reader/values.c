@@ -7,6 +7,8 @@
 #include "policy/reader/ids.h"
 #include "policy/reader/values.h"
 
+#define ACTION_MAX 120 /* bytes */
+
 static void *field(const struct value_context *context, void *base) {
         return (char *) base + context->key->offset;
 }
@@ -77,12 +79,26 @@ bool parse_time(const struct value_context *context, const char *value, void *ba
 }
 
 bool parse_bool(const struct value_context *context, const char *value, void *base) {
-        bool yes = strcmp(value, "yes") == 0;
+        const struct key *key = context->key;
+        bool yes = strcmp(value, key->yes) == 0;
 
-        if (!yes && strcmp(value, "no") != 0)
-                return fault(context, value, "neither yes nor no");
+        if (!yes && strcmp(value, key->no) != 0) {
+                g_autofree char *expected = g_strdup_printf("neither %s nor %s", key->yes, key->no);
+
+                return fault(context, value, expected);
+        }
 
         *(bool *) field(context, base) = yes;
+        return true;
+}
+
+bool parse_realtime_policy(const struct value_context *context, const char *value, void *base) {
+        bool fifo = strcmp(value, "fifo") == 0;
+
+        if (!fifo && strcmp(value, "rr") != 0)
+                return fault(context, value, "neither rr nor fifo");
+
+        *(int *) field(context, base) = fifo ? SCHED_FIFO : SCHED_RR;
         return true;
 }
 
@@ -222,4 +238,20 @@ bool parse_users(const struct value_context *context, const char *value, void *b
 
 bool parse_groups(const struct value_context *context, const char *value, void *base) {
         return parse_ids(context, value, base, &id_source_groups);
+}
+
+/* The form that polkit(8) gives them; whether there is such an action only polkit knows. */
+bool parse_action(const struct value_context *context, const char *value, void *base) {
+        static const char letters[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS ".-";
+        size_t length = strlen(value);
+        struct role *role = base;
+
+        if (length > 0 && (length > ACTION_MAX || strspn(value, letters) != length ||
+                           !strchr(value, '.')))
+                return fault(context, value,
+                             "not an action of polkit: letters, digits, - and at least one dot, "
+                             "at most " G_STRINGIFY(ACTION_MAX) " bytes");
+
+        role->action = g_string_chunk_insert_const(context->strings, value);
+        return true;
 }

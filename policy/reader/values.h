@@ -12,6 +12,7 @@
 bool parse_count(const struct value_context *context, const char *value, void *base);
 bool parse_time(const struct value_context *context, const char *value, void *base);
 bool parse_bool(const struct value_context *context, const char *value, void *base);
+bool parse_realtime_policy(const struct value_context *context, const char *value, void *base);
 bool parse_log_level(const struct value_context *context, const char *value, void *base);
 bool parse_role_name(const struct value_context *context, const char *value, void *base);
 bool parse_description(const struct value_context *context, const char *value, void *base);
@@ -20,5 +21,6 @@ bool parse_band(const struct value_context *context, const char *value, void *ba
 bool parse_nice(const struct value_context *context, const char *value, void *base);
 bool parse_users(const struct value_context *context, const char *value, void *base);
 bool parse_groups(const struct value_context *context, const char *value, void *base);
+bool parse_action(const struct value_context *context, const char *value, void *base);
 
 #endif

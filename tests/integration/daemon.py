@@ -237,6 +237,10 @@ class Daemon:
             print("--- log of rtgrantd, the last lines:", *log.splitlines()[-40:], sep="\n")
         assert not SANITIZER.search(log), "a sanitizer complained"
 
+    def take_as_base(self):
+        """What the daemon has open now is what it is to have open in the end."""
+        self._n_fds = self.n_fds()
+
     def _check_nothing_left(self):
         wait_until(lambda: self.status().n_leases == 0, what="the end of all leases")
         wait_until(lambda: self.status().n_connections <= 1, what="the end of all connections")

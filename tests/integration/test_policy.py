@@ -205,4 +205,6 @@ def test_the_shipped_policy(make_daemon):
     }
     assert_granted(member.acquire(role="audio-client", priority=65), FIFO, 65)
     assert_refused(member.acquire(role="audio-server", priority=86), "priority-limit")
-    assert_refused(stranger.acquire(role="audio-client", priority=65), "not-allowed")
+    # polkit would decide, and is not on this machine's bus
+    assert_refused(stranger.acquire(role="audio-client", priority=65), "authority-unavailable",
+                   "not-authorized")

@@ -20,6 +20,10 @@
 
 /* A role to go with what is about [Broker]; one line. */
 #define R "[Role r]\n"
+#define DOTTED_12 "org.example."
+#define DOTTED_120                                                                                \
+        DOTTED_12 DOTTED_12 DOTTED_12 DOTTED_12 DOTTED_12 DOTTED_12 DOTTED_12 DOTTED_12 DOTTED_12 \
+        "org.example2"
 #define NAME_31 "abcdefghijklmnopqrstuvwxyz01_-Z"
 
 struct fault_case {
@@ -105,6 +109,13 @@ static const struct fault_case fault_cases[] = {
         { "default role that is no name", "[Broker]\nDefaultRole=a b\n" R,
           "p:2: DefaultRole=a b: not the name of a role\n" },
 
+        { "action of 121 bytes", R "PolkitAction=" DOTTED_120 "x\n",
+          "p:2: PolkitAction=org.example.org.example.org.example.org.example.org.example....: "
+          "not an action of polkit: letters, digits, - and at least one dot, at most 120 bytes\n" },
+        { "role of RealtimeKit that is not there",
+          "[Broker]\nRealtimeKitRole=destkop\n[Role desktop]\n",
+          "p:2: RealtimeKitRole=destkop: there is no [Role destkop], did you mean desktop?\n" },
+
         /* everything at once, in the order of lines */
         { "all faults", "Nice=1\n[Brker]\nX=1\n[Broker]\nThreadsMax=0\nrubbish\n[Role r]\n"
           "Nice=1\nPriority=9-1\nFoo=1\nNice=0\n",
@@ -175,6 +186,24 @@ static const struct value_case value_cases[] = {
           "neither yes nor no" },
         { "Broker", "LogLevel", { "", "err", "warning", "notice", "info", "debug" },
           { "error", "7", "INFO", "crit" }, "none of err, warning, notice, info, debug" },
+        { "Broker", "Authority", { "static", "polkit" },
+          { "", "Polkit", "yes", "no", "polkit static" }, "neither polkit nor static" },
+        { "Broker", "RealtimeKitRole", { "r", "first" }, { "a b", "r,first" },
+          "not the name of a role" },
+        { "Broker", "RealtimeKitPolicy", { "rr", "fifo" },
+          { "", "FIFO", "other", "any", "rr fifo" }, "neither rr nor fifo" },
+        { "Broker", "RealtimeKitRTTime", { "10ms", "10s", "10001us", "200ms" },
+          { "9ms", "9999us", "10001ms", "11s", "0us", "1min" }, "not a time from 10ms to 10s" },
+        { "Broker", "RealtimeKitRTTime", { NULL }, { "", "200", "infinity", "200000" },
+          "not a number with a unit: us, ms, s, min or h" },
+        { "Broker", "RealtimeKitRTTimeUnset", { "refuse", "accept" },
+          { "", "yes", "no", "Accept" }, "neither accept nor refuse" },
+        { "Role r", "PolkitAction",
+          { "", "a.b", "org.rtgrant.realtime-high",
+            "org.freedesktop.RealtimeKit1.acquire-real-time", DOTTED_120 },
+          { "realtime", "org.rtgrant.real_time", "org rtgrant", "a.b c.d", "org/rtgrant.x", "*.x",
+            "\xc3\xa4.b" },
+          "not an action of polkit: letters, digits, - and at least one dot, at most 120 bytes" },
         { "Role r", "Policy", { "fifo", "rr other", "any", "other\tfifo  rr", "fifo fifo" },
           { "", "FIFO", "deadline", "fifo,rr", "fifo batch" },
           "not fifo, rr and other (blanks between), nor any" },
@@ -208,9 +237,10 @@ static struct policy_entry find_entry(const struct policy_store *store, const ch
 static void check_good_value(const struct value_case *c, const char *value) {
         struct policy_store *store = NULL;
         struct policy_entry entry;
-        char text[256];
+        char text[512];
 
-        snprintf(text, sizeof(text), "[Role first]\n[%s]\n%s = %s\t \n", c->section, c->key, value);
+        snprintf(text, sizeof(text), "[Role first]\n[%s]\n%s = %s\t \n%s", c->section, c->key,
+                 value, strcmp(c->section, "Broker") == 0 ? R : "");
         assert_int_equal(policy_store_parse("p", text, strlen(text), &store, NULL), 0);
 
         entry = find_entry(store, c->section, c->key);
@@ -222,7 +252,7 @@ static void check_good_value(const struct value_case *c, const char *value) {
 
 static void check_bad_value(const struct value_case *c, const char *value) {
         struct policy_store *store = NULL;
-        char text[256], expected[256], *messages = NULL;
+        char text[512], expected[512], *messages = NULL;
 
         snprintf(text, sizeof(text), "[%s]\n%s=%s\n", c->section, c->key, value);
         snprintf(expected, sizeof(expected), "p:2: %s=%s: %s\n", c->key, value, c->expected);
@@ -263,6 +293,16 @@ static const struct warning_case warning_cases[] = {
           "p:3: warning: Priority= is of no use: Policy= of [Role r] has no fifo and no rr\n" },
         { "real-time without a band", R "Policy=rr\n",
           "p:2: warning: [Role r] gives no real-time priority: it has no Priority=\n" },
+        { "a role of no use to RealtimeKit", "[Broker]\nRealtimeKitRole=r\n" R,
+          "p:2: warning: RealtimeKitRole=r gives RealtimeKit's clients only nice: the role has no "
+          "priorities by RealtimeKitPolicy=rr\n" },
+        { "a role of another policy than RealtimeKit's",
+          "[Broker]\nRealtimeKitRole=r\nRealtimeKitPolicy=fifo\n" R "Policy=rr\nPriority=5\n",
+          "p:2: warning: RealtimeKitRole=r gives RealtimeKit's clients only nice: the role has no "
+          "priorities by RealtimeKitPolicy=fifo\n" },
+        { "a role of use to RealtimeKit",
+          "[Broker]\nRealtimeKitRole=r\n" R "Policy=rr\nPriority=5\n", "" },
+        { "a default role of no use to RealtimeKit", R "Policy=fifo\nPriority=5\n", "" },
 };
 
 static void test_warning(void **state) {
@@ -398,6 +438,11 @@ static void test_defaults(void **state) {
         assert_int_equal(p->message_refill_us, 1000);
         assert_false(p->user_namespaces);
         assert_int_equal(p->log_level, -1);
+        assert_false(p->ask_polkit);
+        assert_int_equal(p->realtimekit_role, 0);
+        assert_int_equal(p->realtimekit_policy, SCHED_RR);
+        assert_int_equal(p->realtimekit_rttime_us, 200000);
+        assert_false(p->realtimekit_rttime_unset);
         for (size_t i = 0; i < _BROKER_KEY_MAX; i++)
                 assert_null(p->rules[i].file);
 
@@ -412,6 +457,7 @@ static void test_defaults(void **state) {
         assert_false(role->allow_users.everybody || role->allow_groups.everybody);
         assert_int_equal(role->allow_users.n_ids + role->allow_groups.n_ids, 0);
         assert_int_equal(role->deny_users.n_ids + role->deny_groups.n_ids, 0);
+        assert_string_equal(role->action, "");
         policy_store_free(store);
 }
 
@@ -420,11 +466,14 @@ static void test_every_key_arrives(void **state) {
                 "[Broker]\r\nDefaultRole=b\r\nThreadsMax=11\r\nThreadsPerUser=12\r\n"
                 "ConnectionsMax=13\r\nConnectionsPerUser=14\r\n"
                 "GrantBurst=15\r\nGrantRefill=16ms\r\nMessageBurst=17\r\nMessageRefill=18us\r\n"
-                "UserNamespaces=yes\r\nLogLevel=debug\r\n"
-                "  [Role a]  \r\n"
+                "UserNamespaces=yes\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
+                "RealtimeKitRole=a\r\nRealtimeKitPolicy=fifo\r\nRealtimeKitRTTime=19ms\r\n"
+                "RealtimeKitRTTimeUnset=accept\r\n"
+                "  [Role a]  \r\nPriority=1\r\n"
                 "[Role b]\r\n\tDescription =\t Gr\xc3\xbc\xc3\x9f Gott \r\nPolicy=rr\tother\r\n"
                 "Priority=21-42\r\nNice=-13\r\nThreadsPerUser=5\r\nLifetimeMax=2min\r\n"
-                "AllowUsers=root 7\r\nAllowGroups=*\r\nDenyUsers=8 9 *\r\nDenyGroups=root\r");
+                "AllowUsers=root 7\r\nAllowGroups=*\r\nDenyUsers=8 9 *\r\nDenyGroups=root\r\n"
+                "PolkitAction=org.example.b\r");
         const struct policy *p = &store->policy;
         const struct role *role = &p->roles[1];
 
@@ -439,6 +488,11 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(p->message_refill_us, 18);
         assert_true(p->user_namespaces);
         assert_int_equal(p->log_level, LOG_DEBUG);
+        assert_true(p->ask_polkit);
+        assert_int_equal(p->realtimekit_role, 0);
+        assert_int_equal(p->realtimekit_policy, SCHED_FIFO);
+        assert_int_equal(p->realtimekit_rttime_us, 19000);
+        assert_true(p->realtimekit_rttime_unset);
         for (unsigned i = 0; i < _BROKER_KEY_MAX; i++)
                 assert_int_equal(p->rules[i].line, 2 + i);
 
@@ -457,8 +511,18 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(role->deny_users.n_ids, 2);
         assert_int_equal(role->deny_groups.n_ids, 1);
         assert_int_equal(role->deny_groups.ids[0], 0);
+        assert_string_equal(role->action, "org.example.b");
         for (unsigned i = 0; i < _ROLE_KEY_MAX; i++)
-                assert_int_equal(role->rules[i].line, 15 + i);
+                assert_int_equal(role->rules[i].line, 21 + i);
+        policy_store_free(store);
+}
+
+/* Without RealtimeKitRole= its clients get the default role, whatever file names that. */
+static void test_role_of_realtimekit(void **state) {
+        struct policy_store *store = parse("[Broker]\nDefaultRole=b\n[Role a]\n[Role b]\n");
+
+        assert_int_equal(store->policy.realtimekit_role, 1);
+        assert_string_equal(find_entry(store, "Broker", "RealtimeKitRole").value, "b");
         policy_store_free(store);
 }
 
@@ -510,6 +574,7 @@ int main(void) {
                 cmocka_unit_test(test_messages_are_bounded),
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_every_key_arrives),
+                cmocka_unit_test(test_role_of_realtimekit),
                 cmocka_unit_test(test_entries),
         };
         struct CMUnitTest tests[N_TABLES + ELEMENTS(others)];

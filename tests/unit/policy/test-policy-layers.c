@@ -414,11 +414,12 @@ static void test_the_shipped_policy(void **state) {
         static const struct {
                 const char *name;
                 int low, high, nice;
+                const char *action;
         } shipped[] = {
-                { "desktop", 1, 20, -15 },
-                { "worker", 51, 60, -15 },
-                { "audio-client", 61, 70, -15 },
-                { "audio-server", 71, 85, -19 },
+                { "desktop", 1, 20, -15, "org.rtgrant.realtime" },
+                { "worker", 51, 60, -15, "org.rtgrant.realtime-high" },
+                { "audio-client", 61, 70, -15, "org.rtgrant.realtime-high" },
+                { "audio-server", 71, 85, -19, "org.rtgrant.realtime-high" },
         };
         const char *text = read_shipped();
         struct policy_store *store = NULL;
@@ -431,6 +432,8 @@ static void test_the_shipped_policy(void **state) {
                 assert_non_null(strstr(line, "no group is named realtime"));
 
         policy = &store->policy;
+        assert_true(policy->ask_polkit);
+        assert_string_equal(policy->roles[policy->realtimekit_role].name, "desktop");
         assert_int_equal(policy->n_roles, 4);
         for (size_t i = 0; i < 4; i++) {
                 const struct role *role = &policy->roles[i];
@@ -443,6 +446,7 @@ static void test_the_shipped_policy(void **state) {
                 assert_false(role->allow_users.everybody || role->allow_groups.everybody);
                 assert_int_equal(role->allow_users.n_ids, 0);
                 assert_true(role->rules[ROLE_KEY_ALLOW_GROUPS].line > 0);
+                assert_string_equal(role->action, shipped[i].action);
         }
 
         free(messages);

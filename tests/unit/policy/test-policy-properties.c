@@ -77,6 +77,7 @@ static void make_role(struct world *w, size_t i, uint64_t *seed) {
                 .nice_min = between(seed, -20, 0),
                 .threads_per_user_max = (unsigned) between(seed, 1, 4),
                 .lifetime_s_max = (unsigned) between(seed, 0, 20),
+                .action = one_in(seed, 2) ? "org.example" : "",
         };
         if (!one_in(seed, 8)) {
                 role->priority_min = low;
@@ -96,6 +97,9 @@ static void make_role(struct world *w, size_t i, uint64_t *seed) {
 
 static void make_now(struct world *w, uint64_t *seed) {
         w->now = (struct situation) {
+                .authority = one_in(seed, 2) ? AUTHORITY_UNASKED
+                                             : (enum authority_answer) between(seed, 1, 4),
+                .authority_role = (size_t) between(seed, 0, (int) w->policy.n_roles - 1),
                 .uid = (uid_t) between(seed, 0, ID_UNIVERSE),
                 .n_gids = (size_t) between(seed, 0, IDS_MAX),
                 .in_user_namespace = one_in(seed, 10),
@@ -141,6 +145,7 @@ static void make_world(struct world *w, uint64_t *seed) {
                 .threads_max = (unsigned) between(seed, 4, 20),
                 .threads_per_user_max = (unsigned) between(seed, 3, 10),
                 .user_namespaces = one_in(seed, 2),
+                .ask_polkit = one_in(seed, 2),
         };
         w->policy.default_role = (size_t) between(seed, 0, (int) w->policy.n_roles - 1);
 
@@ -168,11 +173,30 @@ static bool list_has(const struct id_list *list, const uint32_t *ids, size_t n_i
         return list->everybody;
 }
 
-static bool role_lets_in(const struct role *role, const struct situation *now) {
-        return (list_has(&role->allow_users, &now->uid, 1) ||
-                list_has(&role->allow_groups, now->gids, now->n_gids)) &&
-               !list_has(&role->deny_users, &now->uid, 1) &&
-               !list_has(&role->deny_groups, now->gids, now->n_gids);
+static bool lists_allow(const struct role *role, const struct situation *now) {
+        return list_has(&role->allow_users, &now->uid, 1) ||
+               list_has(&role->allow_groups, now->gids, now->n_gids);
+}
+
+static bool lists_deny(const struct role *role, const struct situation *now) {
+        return list_has(&role->deny_users, &now->uid, 1) ||
+               list_has(&role->deny_groups, now->gids, now->n_gids);
+}
+
+/* Neither list decides, and there is somebody else to do so. */
+static bool polkit_decides(const struct world *w, const struct role *role) {
+        return !lists_deny(role, &w->now) && !lists_allow(role, &w->now) && w->policy.ask_polkit &&
+               strcmp(role->action, "") != 0;
+}
+
+static bool polkit_said(const struct world *w, const struct role *role,
+                        enum authority_answer answer) {
+        return w->now.authority == answer && role == &w->roles[w->now.authority_role];
+}
+
+static bool role_lets_in(const struct world *w, const struct role *role) {
+        return (lists_allow(role, &w->now) && !lists_deny(role, &w->now)) ||
+               (polkit_decides(w, role) && polkit_said(w, role, AUTHORITY_YES));
 }
 
 static bool role_contains(const struct role *role, const struct request *request) {
@@ -217,7 +241,7 @@ static bool request_is_sound(const struct request *request) {
 static bool role_gives(const struct world *w, size_t role) {
         return request_is_sound(&w->request) &&
                (!w->now.in_user_namespace || w->policy.user_namespaces) &&
-               role_lets_in(&w->roles[role], &w->now) &&
+               role_lets_in(w, &w->roles[role]) &&
                role_contains(&w->roles[role], &w->request) &&
                (!is_realtime(&w->request) || w->now.rt_possible) && has_place(w, role);
 }
@@ -253,7 +277,7 @@ static void test_a_grant_is_what_its_role_gives(void **state) {
 
                 make_world(&w, &seed);
                 d = evaluate(&w);
-                if (d.verdict == VERDICT_DENY)
+                if (d.verdict != VERDICT_GRANT)
                         continue;
 
                 n_grants++;
@@ -396,7 +420,7 @@ static void narrow_role(struct world *w, uint64_t *seed) {
         size_t i = (size_t) between(seed, 0, (int) w->policy.n_roles - 1);
         struct role *role = &w->roles[i];
 
-        switch (between(seed, 0, 6)) {
+        switch (between(seed, 0, 7)) {
         case 0:
                 role->policies &= (unsigned) between(seed, 0, 7);
                 break;
@@ -419,11 +443,14 @@ static void narrow_role(struct world *w, uint64_t *seed) {
         case 6:
                 add_denial(w, i, seed);
                 break;
+        case 7:
+                role->action = "";
+                break;
         }
 }
 
 static void narrow_policy(struct world *w, uint64_t *seed) {
-        switch (between(seed, 0, 7)) {
+        switch (between(seed, 0, 9)) {
         case 0:
                 w->policy.threads_max = 4;
                 break;
@@ -433,6 +460,9 @@ static void narrow_policy(struct world *w, uint64_t *seed) {
         case 2:
                 w->policy.user_namespaces = false;
                 break;
+        case 3:
+                w->policy.ask_polkit = false;
+                break;
         default:
                 narrow_role(w, seed);
         }
@@ -440,8 +470,8 @@ static void narrow_policy(struct world *w, uint64_t *seed) {
 
 /* Whether @a gives more than @b: of anything if by one role, else of the first that differs. */
 static bool gives_more(const struct decision *a, const struct decision *b, bool same_role) {
-        if (a->verdict == VERDICT_DENY || b->verdict == VERDICT_DENY)
-                return a->verdict == VERDICT_GRANT;
+        if (a->verdict != VERDICT_GRANT || b->verdict != VERDICT_GRANT)
+                return a->verdict == VERDICT_GRANT && b->verdict != VERDICT_GRANT;
         if (same_role)
                 return a->priority > b->priority || a->nice < b->nice ||
                        a->lifetime_s > b->lifetime_s ||
@@ -492,14 +522,33 @@ static void test_one_more_denial_lets_nobody_in(void **state) {
                 before = evaluate(&w).verdict;
                 add_denial(&w, (size_t) between(&seed, 0, (int) w.policy.n_roles - 1), &seed);
 
-                if (before == VERDICT_DENY)
-                        assert_int_equal(evaluate(&w).verdict, VERDICT_DENY);
+                assert_true(evaluate(&w).verdict <= before);
         }
 }
 
 static bool is_limit_above(enum reason reason) {
         return reason == REASON_LIFETIME_LIMIT || reason == REASON_THREADS_PER_ROLE ||
                reason == REASON_THREADS_PER_USER || reason == REASON_THREADS_TOTAL;
+}
+
+/* Of who may use the role, as the reason has it. */
+static bool reason_is_true(const struct world *w, const struct decision *d) {
+        switch (d->reason) {
+        case REASON_NOT_ALLOWED:
+                return !lists_allow(d->role, &w->now) && !polkit_decides(w, d->role);
+        case REASON_DENIED:
+                return lists_deny(d->role, &w->now);
+        case REASON_NOT_AUTHORIZED:
+                return polkit_decides(w, d->role) && w->now.authority != AUTHORITY_UNASKED &&
+                       !polkit_said(w, d->role, AUTHORITY_YES);
+        case REASON_AUTHORITY_UNAVAILABLE:
+                return polkit_decides(w, d->role) && polkit_said(w, d->role, AUTHORITY_FAILED);
+        case REASON_AUTHORITY_BUSY:
+                return polkit_decides(w, d->role) && polkit_said(w, d->role, AUTHORITY_OVERRUN);
+        default:
+                return !d->role || role_lets_in(w, d->role) ||
+                       (polkit_decides(w, d->role) && w->now.authority == AUTHORITY_UNASKED);
+        }
 }
 
 static void test_a_refusal_gives_nothing_and_tells_the_truth(void **state) {
@@ -511,7 +560,7 @@ static void test_a_refusal_gives_nothing_and_tells_the_truth(void **state) {
 
                 make_world(&w, &seed);
                 d = evaluate(&w);
-                if (d.verdict == VERDICT_GRANT)
+                if (d.verdict != VERDICT_DENY)
                         continue;
 
                 assert_int_not_equal(d.reason, REASON_NONE);
@@ -522,12 +571,105 @@ static void test_a_refusal_gives_nothing_and_tells_the_truth(void **state) {
                         assert_true(d.asked < d.limit);
                 if (is_limit_above(d.reason))
                         assert_true(d.asked > d.limit);
-                if (d.reason == REASON_NOT_ALLOWED || d.reason == REASON_DENIED)
-                        assert_false(role_lets_in(d.role, &w.now));
-                else if (d.role)
-                        assert_true(role_lets_in(d.role, &w.now));
+                assert_true(reason_is_true(&w, &d));
                 assert_int_equal(d.retry_after_ms,
                                  d.reason == REASON_RATE ? w.now.grant_wait_ms : 0);
+        }
+}
+
+static struct decision evaluate_with_answer(const struct world *w, enum authority_answer answer,
+                                            size_t role) {
+        struct situation now = w->now;
+
+        now.authority = answer;
+        now.authority_role = role;
+        return policy_evaluate(&w->policy, &now, &w->request);
+}
+
+static void test_polkit_is_asked_for_just_what_its_yes_grants(void **state) {
+        uint64_t seed = 9;
+        unsigned n_asked = 0;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                static const enum reason reasons[] = {
+                        [AUTHORITY_NO] = REASON_NOT_AUTHORIZED,
+                        [AUTHORITY_FAILED] = REASON_AUTHORITY_UNAVAILABLE,
+                        [AUTHORITY_OVERRUN] = REASON_AUTHORITY_BUSY,
+                };
+                struct world w;
+                struct decision asked, d;
+                size_t role;
+
+                make_world(&w, &seed);
+                w.policy.ask_polkit = true;
+                w.now.authority = AUTHORITY_UNASKED;
+                asked = evaluate(&w);
+                if (asked.verdict != VERDICT_ASK)
+                        continue;
+
+                n_asked++;
+                role = (size_t) (asked.role - w.roles);
+                assert_int_equal(asked.reason, REASON_NEEDS_AUTHORIZATION);
+                assert_true(polkit_decides(&w, asked.role));
+
+                d = evaluate_with_answer(&w, AUTHORITY_YES, role);
+                asked.verdict = VERDICT_GRANT;
+                assert_same_grant(&asked, &d);
+
+                for (int answer = AUTHORITY_NO; answer <= AUTHORITY_OVERRUN; answer++) {
+                        d = evaluate_with_answer(&w, (enum authority_answer) answer, role);
+                        assert_int_equal(d.verdict, VERDICT_DENY);
+                        assert_int_equal(d.reason, reasons[answer]);
+                        assert_ptr_equal(d.role, asked.role);
+                }
+        }
+
+        assert_in_range(n_asked, ROUNDS / 100, ROUNDS);
+}
+
+static bool some_yes_grants(const struct world *w) {
+        for (size_t i = 0; i < w->policy.n_roles; i++)
+                if (evaluate_with_answer(w, AUTHORITY_YES, i).verdict == VERDICT_GRANT)
+                        return true;
+
+        return false;
+}
+
+static void test_polkit_is_asked_whenever_that_may_help_and_once(void **state) {
+        uint64_t seed = 10;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                struct world w;
+                enum verdict verdict;
+
+                make_world(&w, &seed);
+                verdict = evaluate(&w).verdict;
+
+                if (w.now.authority != AUTHORITY_UNASKED)
+                        assert_int_not_equal(verdict, VERDICT_ASK);
+                else if (verdict != VERDICT_GRANT)
+                        assert_int_equal(verdict == VERDICT_ASK, some_yes_grants(&w));
+        }
+}
+
+static void test_polkit_turns_no_list_round(void **state) {
+        uint64_t seed = 11;
+
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                struct world w;
+                struct decision with, without;
+
+                make_world(&w, &seed);
+                with = evaluate(&w);
+                if (with.verdict != VERDICT_DENY)
+                        assert_false(lists_deny(with.role, &w.now));
+
+                w.policy.ask_polkit = false;
+                without = evaluate(&w);
+                if (without.verdict == VERDICT_GRANT)
+                        assert_false(gives_more(&without, &with, false));
+                if (without.role && lists_allow(without.role, &w.now) && w.request.role[0] != '\0')
+                        assert_memory_equal(&with, &without, sizeof(with));
         }
 }
 
@@ -541,6 +683,9 @@ int main(void) {
                 cmocka_unit_test(test_a_stricter_policy_never_gives_more),
                 cmocka_unit_test(test_one_more_denial_lets_nobody_in),
                 cmocka_unit_test(test_a_refusal_gives_nothing_and_tells_the_truth),
+                cmocka_unit_test(test_polkit_is_asked_for_just_what_its_yes_grants),
+                cmocka_unit_test(test_polkit_is_asked_whenever_that_may_help_and_once),
+                cmocka_unit_test(test_polkit_turns_no_list_round),
         };
 
         return cmocka_run_group_tests_name("policy-properties", tests, NULL, NULL);

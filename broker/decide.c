@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "broker/decide.h"
+
+struct situation decide_situation(const struct call *call, struct user *user) {
+        struct broker *broker = call->broker;
+        uint64_t now_us = broker_now_us(broker);
+
+        return (struct situation) {
+                .authority = call->authority,
+                .authority_role = call->authority_role,
+                .uid = call->peer->uid,
+                .gids = call->peer->gids,
+                .n_gids = call->peer->n_gids,
+                .in_user_namespace = call->peer->in_user_namespace,
+                .rt_possible = broker->self.broken == REASON_NONE,
+                .threads_held = user->n_leases,
+                .threads_held_by_role = user->threads_by_role,
+                .threads_total = lease_table_size(&broker->leases),
+                .grant_tokens = bucket_tokens(&user->grants, now_us),
+                .grant_wait_ms =
+                        (unsigned) ((bucket_wait_us(&user->grants, 1, now_us) + 999) / 1000),
+        };
+}
+
+/* Whether the lease would hold more than it does. Asking again for what is there costs nothing. */
+static bool is_raise(const struct lease *lease, const struct request *request) {
+        const struct grant *sched = &lease->grants[KIND_SCHED];
+        const struct grant *nice = &lease->grants[KIND_NICE];
+
+        if (lease->state != WIRE_LEASE_IN_FORCE)
+                return true;
+        if (request->wants_sched && (!sched->held || sched->set.sched.policy != request->policy ||
+                                     request->priority > sched->set.sched.priority))
+                return true;
+
+        return request->wants_nice && (!nice->held || request->nice < nice->set.nice.nice);
+}
+
+static const char *policy_word(const struct request *request, const struct decision *decision) {
+        if (!request->wants_sched || decision->policy == SCHED_OTHER)
+                return "other";
+
+        return decision->policy == SCHED_FIFO ? "fifo" : "rr";
+}
+
+static struct authority_question make_question(const struct call *call, const struct ask *ask,
+                                               const struct decision *decision) {
+        return (struct authority_question) {
+                .action = call->action ? call->action : decision->role->action,
+                .bus_name = call->bus_name,
+                .pid = call->peer->pid,
+                .uid = call->peer->uid,
+                .quota_uid = call->peer->quota_uid,
+                .interactive = ask->interactive,
+                .role_index = (size_t) (decision->role - broker_policy(call->broker)->roles),
+                .role = decision->role->name,
+                .policy = policy_word(ask->request, decision),
+                .priority = decision->priority,
+                .nice = decision->nice,
+        };
+}
+
+struct decision decide(const struct call *call, const struct ask *ask, bool *ret_uses_token,
+                       struct authority_question *ret_question) {
+        struct broker *broker = call->broker;
+        struct situation now = decide_situation(call, ask->user);
+        struct decision decision;
+
+        now.in_user_namespace = ask->in_user_namespace;
+        *ret_uses_token = !ask->lease || is_raise(ask->lease, ask->request);
+        if (ask->lease) {
+                now.leased = true;
+                now.leased_role = ask->lease->role_index;
+        }
+        if (!*ret_uses_token) {
+                /* no more than was granted: neither a token nor polkit is needed again */
+                now.grant_tokens = now.grant_tokens > 0 ? now.grant_tokens : 1;
+                now.authority = AUTHORITY_YES;
+                now.authority_role = ask->lease->role_index;
+        }
+        if (ask->request->wants_sched && sched_is_rt(ask->request->policy))
+                now.rt_possible = self_can_raise(&broker->self);
+
+        decision = policy_evaluate(broker_policy(broker), &now, ask->request);
+        if (decision.verdict != VERDICT_ASK)
+                return decision;
+
+        *ret_question = make_question(call, ask, &decision);
+        now.authority = broker->authority ? authority_remember(broker->authority, ret_question)
+                                          : AUTHORITY_FAILED;
+        now.authority_role = ret_question->role_index;
+        if (now.authority == AUTHORITY_UNASKED)
+                return decision;
+
+        return policy_evaluate(broker_policy(broker), &now, ask->request);
+}
+
+const char *decide_cause(const struct broker *broker, const struct decision *decision) {
+        return decision->reason == REASON_DEGRADED ? broker->self.cause : NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_BROKER_DECIDE_H
+#define RTGRANT_BROKER_DECIDE_H
+
+/*
+ * Gathers the facts for policy_evaluate(), and for polkit where the policy leaves it to that.
+ */
+
+#include "broker/methods.h"
+
+struct ask {
+        const struct request *request;
+        const struct lease *lease;      /* that the thread has already; NULL if none */
+        struct user *user;              /* whose quota it takes */
+        bool in_user_namespace;         /* the caller or the target */
+        bool interactive;               /* polkit may ask the user */
+};
+
+/*
+ * VERDICT_ASK: nothing else stands in the way, and *ret_question is to be put to polkit; not
+ * returned if that is known, or cannot be done. *ret_uses_token: a token of the bucket of grants.
+ */
+struct decision decide(const struct call *call, const struct ask *ask, bool *ret_uses_token,
+                       struct authority_question *ret_question);
+
+/* More words about a refusal; NULL if there are none. */
+const char *decide_cause(const struct broker *broker, const struct decision *decision);
+
+/* The facts about the caller of @call. */
+struct situation decide_situation(const struct call *call, struct user *user);
+
+#endif

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""Where the policy's lists do not decide, polkit does: the real one, on a private bus."""
+
+import time
+
+import pytest
+
+import polkit as polkit_module
+import wire
+from agent import ALICE, BOB, CAROL, NOBODY, Connection
+from daemon import assert_granted, wait_until
+from kernel import FIFO, OTHER
+
+pytestmark = pytest.mark.skipif(not polkit_module.is_here(), reason="no polkitd or dbus-daemon")
+
+# up to 65 for user 64002 in the studio; user 64003 nothing; nobody else is decided on
+RULES = """polkit.addRule(function(action, subject) {
+    if (action.id != "org.rtgrant.realtime-high") return undefined;
+    if (subject.user == "64002" || subject.user == "nobody")
+        return parseInt(action.lookup("priority")) <= 65 ? polkit.Result.YES : polkit.Result.NO;
+});
+"""
+
+POLICY = {
+    "Broker": {"Authority": "polkit"},
+    "Role desktop": {"AllowUsers": "64001"},
+    "Role studio": {"AllowUsers": "64001", "DenyUsers": "64003",
+                    "PolkitAction": "org.rtgrant.realtime-high"},
+}
+
+
+@pytest.fixture
+def polkit():
+    made = polkit_module.Polkit(RULES)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def broker(make_daemon, polkit):
+    daemon = make_daemon().start(POLICY, environment=polkit.environment)
+    # with the first answer the broker is connected to polkit for good
+    asker = daemon.client(NOBODY)
+    asker.acquire(role="studio", priority=61, flags=wire.ACQUIRE_DRY_RUN)
+    asker.close()
+    wait_until(lambda: daemon.status().n_connections <= 1, 5)
+    daemon.take_as_base()
+    return daemon
+
+
+def studio(client, priority, **values):
+    return client.acquire(role="studio", priority=priority, **values)
+
+
+def test_yes_and_no_by_priority(broker, polkit):
+    client = broker.client(NOBODY)
+
+    assert_granted(studio(client, 65), FIFO, 65)
+    refused = studio(broker.client(NOBODY), 66)
+
+    assert refused.reason == "not-authorized"
+    assert "org.rtgrant.realtime-high" in refused.explanation.text
+    assert any("role=studio policy=fifo priority=66" in line for line in polkit.asked())
+
+
+def test_lists_come_before_polkit(broker, polkit):
+    n = len(polkit.asked())
+
+    assert_granted(studio(broker.client(ALICE), 70), FIFO, 70)
+    assert studio(broker.client(CAROL), 61).reason == "denied"
+
+    assert len(polkit.asked()) == n
+
+
+def test_nobody_is_asked_what_is_refused_anyway(broker, polkit):
+    n = len(polkit.asked())
+
+    assert studio(broker.client(NOBODY), 71).reason == "priority-limit"
+
+    assert len(polkit.asked()) == n
+
+
+def test_the_answer_is_kept_for_the_same_process(broker, polkit):
+    client = broker.client(NOBODY)
+    first = studio(client, 62)
+    n = len(polkit.asked())
+
+    client.release(first.id)
+    assert_granted(studio(client, 62), FIFO, 62)
+    assert len(polkit.asked()) == n
+
+    studio(broker.client(NOBODY), 62)
+    assert len(polkit.asked()) == n + 1
+
+
+def test_what_is_held_is_not_asked_for_again(broker, polkit):
+    client = broker.client(NOBODY)
+    held = studio(client, 64)
+    n = len(polkit.asked())
+
+    assert_granted(studio(client, 63), FIFO, 63)
+    assert client.renew(held.id).reason == "none"
+
+    assert len(polkit.asked()) == n
+
+
+def test_new_rules_count_at_once(broker, polkit):
+    client = broker.client(NOBODY)
+    held = studio(client, 62)
+    client.release(held.id)
+
+    polkit.write_rules("")
+
+    wait_until(lambda: studio(client, 62, flags=wire.ACQUIRE_DRY_RUN).reason == "not-authorized", 10)
+
+
+def test_A11_polkit_is_gone(broker, polkit):
+    client, allowed = broker.client(NOBODY), broker.client(ALICE)
+    polkit.kill()
+
+    begin = time.monotonic()
+    refused = studio(client, 62)
+
+    assert refused.reason == "authority-unavailable"
+    assert time.monotonic() - begin < 1
+    assert_granted(studio(allowed, 62), FIFO, 62)
+    assert client.sched() == (OTHER, 0, 0, False)
+    polkit.start()
+    wait_until(lambda: studio(client, 62).reason == "none", 10, "polkit's return")
+
+
+def test_S27_polkit_hangs(broker, polkit):
+    client, allowed = broker.client(NOBODY), broker.client(ALICE)
+    polkit.hang()
+
+    client.start("acquire", role="studio", priority=62)
+    begin = time.monotonic()
+    for priority in range(61, 71):
+        assert_granted(studio(allowed, priority), FIFO, priority)
+    others_s = time.monotonic() - begin
+    refused = client.finish()
+
+    assert others_s < 0.5
+    assert refused.reason == "authority-unavailable"
+    assert time.monotonic() - begin < 1.5
+    polkit.go_on()
+    wait_until(lambda: studio(client, 62).reason == "none", 10, "polkit's answer")
+
+
+def test_the_bus_is_gone(broker, polkit):
+    """GLib would end the process with it."""
+    client, allowed = broker.client(NOBODY), broker.client(ALICE)
+    polkit.bus.kill()
+    polkit.bus.wait()
+
+    wait_until(lambda: studio(client, 62).reason == "authority-unavailable", 5)
+    assert_granted(studio(allowed, 62), FIFO, 62)
+
+
+def ask_on_many(agent, n):
+    """Asks on @n connections at once; the reasons."""
+    connections = [Connection(agent.path) for _ in range(n)]
+    for number, connection in enumerate(connections):
+        # different questions, so that none is another's answer
+        connection.send(wire.encode(wire.ACQUIRE, 1, role="studio", want=wire.WANT_SCHED, policy=FIFO,
+                                    priority=61 + number % 5, flags=wire.ACQUIRE_DRY_RUN))
+    return [connection.receive().reason for connection in connections]
+
+
+def test_R18_many_questions_while_polkit_hangs(broker, polkit):
+    client, other = broker.client(NOBODY), broker.client(ALICE)
+    polkit.hang()
+
+    client.start("run", ask_on_many, 90)
+    begin = time.monotonic()
+    assert_granted(studio(other, 61), FIFO, 61)
+    assert time.monotonic() - begin < 0.5
+    reasons = client.finish()
+
+    assert time.monotonic() - begin < 4
+    assert set(reasons) <= {"authority-busy", "authority-unavailable"}
+    assert reasons.count("authority-busy") > 0
+    polkit.go_on()
+
+
+def leave_at_once(agent, n):
+    """Asks and is gone before the answer."""
+    for _ in range(n):
+        connection = Connection(agent.path)
+        connection.send(wire.encode(wire.ACQUIRE, 1, role="studio", want=wire.WANT_SCHED, policy=FIFO,
+                                    priority=66))
+        connection.close()
+
+
+def test_S26_gone_before_the_answer(broker, polkit):
+    client = broker.client(NOBODY)
+
+    client.run(leave_at_once, 100)
+
+    wait_until(lambda: broker.leases() == [], 5)
+    assert client.sched() == (OTHER, 0, 0, False)
+    wait_until(lambda: studio(client, 62).reason == "none", 5)
+
+
+def test_a_reload_while_polkit_thinks(broker, polkit):
+    """What it then says was about another policy."""
+    client = broker.client(NOBODY)
+    polkit.hang()
+    client.start("acquire", role="studio", priority=62)
+    wait_until(lambda: broker.status().n_connections > 1, 5)
+    broker.write_policy({**POLICY, "Role studio": {**POLICY["Role studio"], "Priority": "61-63"}})
+    assert broker.admin.request(wire.RELOAD).reason == "none"
+    polkit.go_on()
+
+    assert client.finish().reason == "authority-unavailable"
+    assert client.sched() == (OTHER, 0, 0, False)
+
+
+def test_what_one_could_get_is_told_without_asking(broker, polkit):
+    n = len(polkit.asked())
+
+    offers = {offer.role: offer.reason for offer in broker.client(NOBODY).hello().offers}
+
+    assert offers["studio"] in ("needs-authorization", 32)
+    assert len(polkit.asked()) == n

@@ -67,7 +67,7 @@ static int read_boot_id(char *buffer, size_t size) {
 /* FNV-1a by words: against damage, not against root. */
 static uint32_t record_sum(const struct lease_record *record) {
         const uint8_t *bytes = (const uint8_t *) record;
-        uint64_t sum = UINT64_C(14695981039346656037);
+        uint64_t sum = UINT64_C(14695981039346656037) ^ record->state;
 
         for (size_t i = offsetof(struct lease_record, id); i < sizeof(*record);
              i += sizeof(uint64_t)) {

@@ -26,7 +26,7 @@ enum lease_record_state {
 /* One slot. Plain numbers of fixed size: the successor may be built by another compiler. */
 struct lease_record {
         uint32_t state;                 /* enum lease_record_state */
-        uint32_t sum;                   /* over everything behind it */
+        uint32_t sum;                   /* over everything else */
         uint8_t id[WIRE_LEASE_ID_SIZE];
         uint64_t inode;
         uint64_t start_time;

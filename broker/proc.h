@@ -4,7 +4,8 @@
 
 /*
  * What /proc says of processes and threads; proc(5). The parsers take text, so that they can be
- * fuzzed: a thread chooses its own name, and /proc/PID/stat prints it raw.
+ * fuzzed: a thread chooses its own name, and /proc/PID/stat prints it raw. A NUL must stand behind
+ * the @length bytes.
  */
 
 #include <stdbool.h>

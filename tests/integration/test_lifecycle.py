@@ -12,7 +12,7 @@ import pytest
 
 import kernel
 import wire
-from agent import ALICE, BOB, CAROL, Connection, as_user
+from agent import ALICE, BOB, CAROL, as_user
 from daemon import assert_granted, wait_until
 from kernel import BATCH, FIFO, OTHER, RR
 
@@ -287,18 +287,9 @@ def test_S46_a_state_file_that_is_not_to_be_believed(make_daemon, damage):
     daemon.start(wait=False)
 
     # It may start without that file, or refuse to; it may not do what the file says, nor crash.
-    def decided():
-        return daemon.process.poll() is not None or os.path.exists(daemon.socket_path) and listening()
-
-    def listening():
-        try:
-            Connection(daemon.socket_path).close()
-            return True
-        except OSError:
-            return False
-
-    wait_until(decided, 20)
-    if daemon.process.poll() is not None:
+    try:
+        daemon.wait_for_message("READY=1", 20)
+    except AssertionError:
         assert daemon.wait() > 0
         assert path in daemon.log()
 

@@ -130,7 +130,6 @@ class Agent:
         self.path = path
         self.connection = Connection(path) if path else None
         self.sleepers = {}
-        self.children = []
 
     def __getattr__(self, name):
         return getattr(self.connection, name)
@@ -182,12 +181,16 @@ class Agent:
 
     def child(self):
         """A forked child that sleeps as long as its parent lives."""
+        ready, done = os.pipe()
         pid = os.fork()
         if pid == 0:
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.write(done, b"x")
             while True:
                 signal.pause()
-        self.children.append(pid)
+        os.read(ready, 1)
+        os.close(ready)
+        os.close(done)
         return pid
 
     def acquire_by_pidfd(self, pid, thread=False, **values):

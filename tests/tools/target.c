@@ -149,13 +149,15 @@ static int run_exec(struct target *target, struct worker *w, char *arguments) {
 
 /* A child that sleeps, or for the "bomb" spins, until its parent ends. */
 static pid_t make_child(bool spins) {
-        pid_t child = fork();
+        pid_t parent = getpid(), child = fork();
 
         if (child != 0)
                 return child < 0 ? -errno : child;
 
         setrlimit(RLIMIT_CPU, &(struct rlimit) { 5, 5 });
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(EXIT_FAILURE); /* it ended already */
         for (;;)
                 if (!spins)
                         pause();

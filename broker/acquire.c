@@ -273,8 +273,8 @@ static enum reason find_target(struct acquisition *a) {
         enum reason reason;
 
         reason = target_resolve(&broker->kernel, a->call->peer, &target, &a->target);
-        /* looking through the threads of a namespace is work: four of them count for a message */
-        for (unsigned n = a->target.n_scanned / 4; n > 0; n--)
+        /* looking through the threads of a namespace is work: each counts for a message */
+        for (unsigned n = a->target.n_scanned; n > 0; n--)
                 (void) bucket_take(&a->call->user->messages, now_us);
         if (reason != REASON_NONE)
                 return reason;
@@ -333,6 +333,25 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
         return true;
 }
 
+/* The policy says so too; but looking for the thread in a namespace is work, for nothing here. */
+static bool refuse_namespace(const struct acquisition *a, struct wire_answer *answer) {
+        const struct policy *policy = broker_policy(a->call->broker);
+        const struct decision decision = {
+                .verdict = VERDICT_DENY,
+                .reason = REASON_USER_NAMESPACE,
+                .rule = policy->rules[BROKER_KEY_USER_NAMESPACES],
+        };
+        struct refusal refusal;
+
+        if (!a->call->peer->in_user_namespace || policy->user_namespaces)
+                return false;
+
+        refusal = refusal_of(a, REASON_USER_NAMESPACE);
+        refusal.decision = &decision;
+        refuse(a->call, answer, &refusal);
+        return true;
+}
+
 bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
                    struct wire_answer *answer, struct authority_question *ret_question) {
         struct acquisition a = {
@@ -348,6 +367,8 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
         reason = check_form(call, wire, &a.timing);
         if (reason == REASON_NONE) {
                 a.request = request_from(wire);
+                if (refuse_namespace(&a, answer))
+                        return true;
                 reason = find_target(&a);
         }
         if (reason == REASON_NONE && call->check_rttime)

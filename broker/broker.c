@@ -11,6 +11,7 @@
 #include "broker/authority.h"
 #include "broker/bus.h"
 #include "broker/cleanup.h"
+#include "broker/closer.h"
 #include "broker/config.h"
 #include "broker/event-source.h"
 #include "broker/lease-recover.h"
@@ -175,6 +176,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
                 broker->event_source = event_source_new(broker->event);
 #endif
         if (r >= 0)
+                r = closer_new(&broker->closer);
+        if (r >= 0)
                 r = load_first_policy(broker);
         /* The socket's lock comes before the state: a second broker must not touch the leases. */
         if (r >= 0)
@@ -202,6 +205,7 @@ struct broker *broker_free(struct broker *broker) {
         (void) broker_end_all(broker, REASON_SHUTDOWN, "the broker stops");
         stop_bus(broker);
         broker->server = server_free(broker->server);
+        broker->closer = closer_free(broker->closer);
         broker->authority = authority_free(broker->authority);
         broker->check = sd_event_source_disable_unref(broker->check);
         broker->status = sd_event_source_disable_unref(broker->status);

@@ -18,6 +18,7 @@
 
 struct authority;
 struct bus;
+struct closer;
 struct event_source;
 struct server;
 
@@ -42,6 +43,7 @@ struct broker {
         struct lease_table leases;
         struct lease_store *store;      /* owned */
         struct server *server;          /* owned */
+        struct closer *closer;          /* owned */
         struct authority *authority;    /* owned; NULL: polkit is not asked */
         struct bus *bus;                /* owned; NULL: no system bus */
         sd_event_source *check;         /* owned; runs while there are leases */

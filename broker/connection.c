@@ -9,6 +9,7 @@
 
 #include "broker/broker.h"
 #include "broker/cleanup.h"
+#include "broker/closer.h"
 #include "broker/explain.h"
 #include "broker/inquiry.h"
 #include "broker/server.h"
@@ -84,29 +85,38 @@ struct message {
         uid_t uid;
 };
 
-static void take_control(struct message *message, struct msghdr *header) {
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-                if (c->cmsg_level != SOL_SOCKET)
+/* Only of a pidfd is it known that closing it takes no time. */
+static void close_received(struct connection *c, int fd) {
+        if (kernel_is_pidfd(fd))
+                (void) close(fd);
+        else
+                closer_close(c->broker->closer, fd, c->peer.uid);
+}
+
+static void take_control(struct connection *c, struct message *message, struct msghdr *header) {
+        for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg;
+             cmsg = CMSG_NXTHDR(header, cmsg)) {
+                if (cmsg->cmsg_level != SOL_SOCKET)
                         continue;
 
-                if (c->cmsg_type == SCM_CREDENTIALS) {
+                if (cmsg->cmsg_type == SCM_CREDENTIALS) {
                         struct ucred cred;
 
-                        memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+                        memcpy(&cred, CMSG_DATA(cmsg), sizeof(cred));
                         message->pid = cred.pid;
                         message->uid = cred.uid;
                 }
-                if (c->cmsg_type == SCM_RIGHTS) {
-                        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                if (cmsg->cmsg_type == SCM_RIGHTS) {
+                        size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
                         for (size_t i = 0; i < n; i++) {
                                 int fd;
 
-                                memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+                                memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(fd), sizeof(fd));
                                 if (message->n_fds++ == 0)
                                         message->fd = fd;
                                 else
-                                        (void) close(fd);
+                                        close_received(c, fd);
                         }
                 }
         }
@@ -133,7 +143,7 @@ static int receive(struct connection *c, struct message *message) {
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 
-        take_control(message, &header);
+        take_control(c, message, &header);
         message->length = (size_t) n;
         message->truncated = header.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
 
@@ -242,7 +252,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         else
                 alive = dispatch(c, &message);
         if (r > 0 && message.fd >= 0)
-                (void) close(message.fd);
+                close_received(c, message.fd);
         if (!alive)
                 (void) connection_free(c);
 
@@ -298,7 +308,8 @@ struct connection *connection_free(struct connection *c) {
         g_queue_unlink(&c->user->connections, &c->in_user);
         c->user->n_connections--;
         (void) sd_event_source_disable_unref(c->io);
-        server_drop(c->fd);
+        closer_drop(c->broker->closer, c->fd, c->peer.uid);
+        c->fd = -1;
         peer_done(&c->peer);
         free(c);
         return NULL;

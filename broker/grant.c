@@ -39,7 +39,8 @@ static void lower_saved(enum kind_index kind, union kind_values *saved,
                 return;
         }
 
-        if (!sched_is_rt(now->sched.policy) && now->sched.policy != SCHED_POLICY_DEADLINE) {
+        if (sched_rank(now->sched.policy, now->sched.priority) <=
+            sched_rank(saved->sched.policy, saved->sched.priority)) {
                 bool reset_on_fork = saved->sched.reset_on_fork;
 
                 saved->sched = now->sched;
@@ -129,6 +130,24 @@ static void undo_stranger(struct broker *broker, pid_t tid, const struct wanted 
         }
 }
 
+/*
+ * The thread may have gone on under the number of its process: exec(3) by a thread that does not
+ * lead one. Then it took along what was set, and what was there before is its own there too.
+ */
+static void undo_moved(struct broker *broker, const struct lease *lease,
+                       const struct grant next[_KIND_MAX], const struct wanted *wanted) {
+        pid_t pid = lease->thread.pid;
+        struct sched_values now;
+
+        if (lease->thread.tid == pid || lease_find_by_tid(&broker->leases, pid) ||
+            sched_read(pid, &now) < 0)
+                return;
+
+        for (enum kind_index kind = _KIND_MAX; kind-- > 0;)
+                if (wants(wanted, kind) && kinds[kind]->verify(pid, &now, &next[kind].set) == 1)
+                        (void) kinds[kind]->restore(pid, &next[kind].saved, &next[kind].set);
+}
+
 static enum reason apply_all(const struct lease *lease, const struct grant next[_KIND_MAX],
                              const struct wanted *wanted, struct grant_outcome *outcome) {
         pid_t tid = lease->thread.tid;
@@ -192,6 +211,7 @@ enum reason grant_apply(struct broker *broker, struct lease *lease, const struct
                         undo_stranger(broker, lease->thread.tid, wanted);
         }
         if (reason != REASON_NONE) {
+                undo_moved(broker, lease, next, wanted);
                 lease_save(broker, lease, NULL);
                 return reason;
         }
@@ -204,7 +224,7 @@ void grant_restore(struct broker *broker, struct lease *lease) {
         struct creds now;
 
         /* Whoever it runs as now: what is ours is taken back, if it is that thread at all. */
-        if (thread_read_creds(&broker->kernel, &lease->thread, &now) < 0)
+        if (thread_read_creds(&broker->kernel, &lease->thread, &now) == -ESRCH)
                 return;
 
         for (enum kind_index kind = _KIND_MAX; kind-- > 0;) {
@@ -235,4 +255,15 @@ bool grant_is_in_force(const struct lease *lease, pid_t tid, const struct sched_
         }
 
         return true;
+}
+
+bool grant_remains(const struct lease *lease, const struct sched_values *now) {
+        for (enum kind_index kind = 0; kind < _KIND_MAX; kind++) {
+                const struct grant *grant = &lease->grants[kind];
+
+                if (grant->held && kinds[kind]->is_remainder(now, &grant->saved, &grant->set))
+                        return true;
+        }
+
+        return false;
 }

@@ -45,4 +45,7 @@ int grant_verify(const struct lease *lease);
 /* The same for thread @tid, which has @now. */
 bool grant_is_in_force(const struct lease *lease, pid_t tid, const struct sched_values *now);
 
+/* Whether a thread that has @now has some of what the lease holds, in full or weakened. */
+bool grant_remains(const struct lease *lease, const struct sched_values *now);
+
 #endif

@@ -30,6 +30,12 @@ static bool lacks_capability(void) {
                !(status.cap_effective & (UINT64_C(1) << CAP_SYS_NICE));
 }
 
+static bool is_in_user_namespace(void) {
+        _cleanup_free_ char *text = NULL;
+
+        return proc_read(getpid(), 0, "uid_map", &text, NULL) >= 0 && !proc_uid_map_is_initial(text);
+}
+
 static bool has_controller(const char *list, size_t length, const char *controller) {
         size_t n = strlen(controller);
 
@@ -147,7 +153,7 @@ enum reason kernel_cause_find(pid_t tid, int error, char *buffer, size_t size) {
                 text_copy(buffer, size, "the broker does not have CAP_SYS_NICE");
                 return REASON_KERNEL_CAPABILITY;
         }
-        if (proc_in_initial_userns(getpid()) == 0) {
+        if (is_in_user_namespace()) {
                 text_copy(buffer, size,
                           "the broker runs in a user namespace, where CAP_SYS_NICE counts for "
                           "nothing");

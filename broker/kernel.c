@@ -86,6 +86,23 @@ bool kernel_pidfd_is_dead(int pidfd) {
         return poll(&pollfd, 1, 0) > 0;
 }
 
+/* Before anything is asked of it: fdinfo of other files can be long, and say anything. */
+bool kernel_is_pidfd(int fd) {
+        char path[64], target[32];
+        struct statfs fs;
+        ssize_t n;
+
+        if (fstatfs(fd, &fs) >= 0 && fs.f_type == PIDFS_MAGIC)
+                return true;
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        n = readlink(path, target, sizeof(target) - 1);
+        if (n < 0)
+                return false;
+        target[n] = '\0';
+        return strcmp(target, "anon_inode:[pidfd]") == 0;
+}
+
 int kernel_pidfd_read_pid(int pidfd, pid_t *ret_tid) {
         _cleanup_close_ int fd = -1;
         char path[64], text[1024];
@@ -93,7 +110,10 @@ int kernel_pidfd_read_pid(int pidfd, pid_t *ret_tid) {
         ssize_t n;
         int pid;
 
-        /* fdinfo works on every kernel that has pidfds, and nothing else has a line "Pid:". */
+        if (!kernel_is_pidfd(pidfd))
+                return -EBADF;
+
+        /* works on every kernel that has pidfds */
         (void) snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)

@@ -40,6 +40,9 @@ int kernel_pidfd_read_creds(int pidfd, struct creds *ret);
 /* The thread ended, or for a process's pidfd the process. */
 bool kernel_pidfd_is_dead(int pidfd);
 
+/* Whether a descriptor that came from outside is a pidfd, and nothing that others have a hand in. */
+bool kernel_is_pidfd(int fd);
+
 /*
  * The number behind a pidfd that came from outside. Errors: -EBADF (no pidfd at all), -ESRCH
  * (ended), -EREMOTE (not visible in our pid namespace).

@@ -25,7 +25,8 @@ static bool follow_exec(struct broker *broker, struct lease *lease) {
         if (lease->thread.tid == pid || thread_open(&broker->kernel, pid, pid, &leader, &creds) < 0)
                 return false;
 
-        if (sched_read(pid, &now) < 0 || !grant_is_in_force(lease, pid, &now) ||
+        if (sched_read(pid, &now) < 0 ||
+            !(grant_is_in_force(lease, pid, &now) || grant_remains(lease, &now)) ||
             (leaders && grant_is_in_force(leaders, pid, &now))) {
                 thread_close(&leader);
                 return false;
@@ -50,9 +51,14 @@ static enum reason check_rights(struct broker *broker, struct lease *lease, cons
         if (now->rgid != now->egid || now->rgid != now->sgid || now->rgid != now->fsgid)
                 return REASON_CREDENTIALS_CHANGED;
 
-        /* Only exec(3) adds capabilities, and that leaves one thread: one look a process will do.
-         */
-        if (!caps_too || proc_read_status(lease->thread.pid, lease->thread.tid, &status) < 0)
+        /* Only exec(3) adds capabilities, and that leaves one thread; only a process of one thread can
+         * enter a user namespace: one look a process will do. */
+        if (!caps_too)
+                return REASON_NONE;
+        if (!broker_policy(broker)->user_namespaces &&
+            proc_in_initial_userns(lease->thread.pid) == 0)
+                return REASON_USER_NAMESPACE;
+        if (proc_read_status(lease->thread.pid, lease->thread.tid, &status) < 0)
                 return REASON_NONE;
         if ((status.cap_permitted & ~lease->cap_permitted) == 0)
                 return REASON_NONE;
@@ -60,8 +66,6 @@ static enum reason check_rights(struct broker *broker, struct lease *lease, cons
         /* Making a user namespace gives all capabilities, within it. */
         if (proc_in_initial_userns(lease->thread.pid) != 0)
                 return REASON_CREDENTIALS_CHANGED;
-        if (!broker_policy(broker)->user_namespaces)
-                return REASON_USER_NAMESPACE;
 
         lease->cap_permitted = status.cap_permitted;
         return REASON_NONE;
@@ -72,10 +76,13 @@ static void check_lease(struct broker *broker, struct lease *lease, bool caps_to
         struct creds now;
         int r;
 
-        if (thread_read_creds(&broker->kernel, &lease->thread, &now) < 0) {
+        r = thread_read_creds(&broker->kernel, &lease->thread, &now);
+        if (r == -ESRCH) {
                 lease_check_ended(broker, lease);
                 return;
         }
+        if (r < 0)
+                return; /* no descriptor left to look with: next time */
 
         reason = check_rights(broker, lease, &now, caps_too);
         if (reason != REASON_NONE) {

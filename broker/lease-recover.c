@@ -115,13 +115,15 @@ static bool is_same_thread(const struct thread *thread, const struct lease_recor
 /* Half-way through a change: whichever of the two is in force is what the lease holds. */
 static void settle_change(struct lease *lease, const struct lease_record *record) {
         struct grant grants[_KIND_MAX];
+        struct sched_values now;
 
         if (record->state != LEASE_RECORD_CHANGING || grant_verify(lease) == 1)
                 return;
 
         memcpy(grants, lease->grants, sizeof(grants));
         read_grants(record, &record->set, lease->grants);
-        if (grant_verify(lease) != 1)
+        if (sched_read(lease->thread.tid, &now) < 0 ||
+            !(grant_is_in_force(lease, lease->thread.tid, &now) || grant_remains(lease, &now)))
                 memcpy(lease->grants, grants, sizeof(grants));
 }
 

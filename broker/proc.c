@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include "broker/cleanup.h"
 #include "broker/text.h"
@@ -232,10 +233,29 @@ void proc_read_comm(pid_t pid, pid_t tid, char *buffer, size_t size) {
         text_escape(buffer, size, text, length);
 }
 
+static int read_userns(pid_t pid, struct stat *ret) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+        if (stat(path, ret) < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+
+        return 0;
+}
+
 int proc_in_initial_userns(pid_t pid) {
         _cleanup_free_ char *text = NULL;
+        struct stat theirs, ours;
         int r;
 
+        /* A privileged container may map all ids to themselves: the namespace itself is the proof. */
+        r = read_userns(pid, &theirs);
+        if (r >= 0 && read_userns(getpid(), &ours) >= 0)
+                return theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+        if (r == -ESRCH)
+                return r;
+
+        /* Without CAP_SYS_PTRACE that cannot be read of others; their maps can. */
         r = proc_read(pid, 0, "uid_map", &text, NULL);
         if (r == -EACCES)
                 return false;

@@ -83,6 +83,19 @@ static bool fit(const struct lease *lease, const struct role *role, struct wante
         return true;
 }
 
+/* Whether the thread has more than @wanted; in full or by what its owner left of the grant. */
+static bool is_above(const struct lease *lease, const struct wanted *wanted) {
+        struct sched_values now;
+
+        if (sched_read(lease->thread.tid, &now) < 0 ||
+            !(grant_is_in_force(lease, lease->thread.tid, &now) || grant_remains(lease, &now)))
+                return false;
+
+        return (wanted->sched && sched_rank(now.policy, now.priority) >
+                                         sched_rank(wanted->policy, wanted->priority)) ||
+               (wanted->nice_too && now.nice < wanted->nice);
+}
+
 /* Returns whether anything was taken away. */
 static bool fit_lease(struct broker *broker, struct lease *lease) {
         const struct role *role = policy_find_role(broker_policy(broker), lease->role, NULL);
@@ -96,7 +109,7 @@ static bool fit_lease(struct broker *broker, struct lease *lease) {
                 return true;
         }
         /* What somebody else lowered meanwhile is not raised to the new limit. */
-        if (!lower || grant_verify(lease) != 1)
+        if (!lower || !is_above(lease, &wanted))
                 return false;
 
         if (grant_apply(broker, lease, &wanted, &outcome) != REASON_NONE) {

@@ -84,6 +84,15 @@ int sched_write_nice(pid_t tid, int nice) {
         return 0;
 }
 
+int sched_rank(int policy, int priority) {
+        if (policy == SCHED_IDLE)
+                return 0;
+        if (sched_is_rt(policy))
+                return 1 + priority;
+
+        return policy == SCHED_POLICY_DEADLINE ? 1000 : 1;
+}
+
 const char *sched_policy_to_string(int policy) {
         switch (policy) {
         case SCHED_OTHER:

@@ -37,6 +37,12 @@ static inline bool sched_is_rt(int policy) {
         return policy == SCHED_FIFO || policy == SCHED_RR;
 }
 
+/*
+ * How much of the CPU a policy can take from others: 0 IDLE, 1 OTHER and BATCH, above that real-time
+ * by priority, then DEADLINE. Who may go from one to another without privilege goes down, or stays.
+ */
+int sched_rank(int policy, int priority);
+
 /* @tid is at least 1; asserted. Errors: -ESRCH. */
 int sched_read(pid_t tid, struct sched_values *ret);
 

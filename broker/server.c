@@ -15,6 +15,7 @@
 
 #include "broker/broker.h"
 #include "broker/cleanup.h"
+#include "broker/closer.h"
 #include "broker/connection.h"
 #include "broker/explain.h"
 #include "broker/wire.h"
@@ -38,17 +39,8 @@ struct server {
         GQueue connections; /* of struct connection, embedded links, in order of arrival */
 };
 
-void server_drop(int fd) {
-        uint8_t byte;
-
-        (void) shutdown(fd, SHUT_RD);
-        for (unsigned i = 0; i < 64 && recv(fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) > 0;
-             i++)
-                ;
-        (void) close(fd);
-}
-
-static void turn_away(int fd, enum reason reason, unsigned retry_after_ms) {
+static void turn_away(struct broker *broker, int fd, uid_t uid, enum reason reason,
+                      unsigned retry_after_ms) {
         const struct wire_header request = { .verb = WIRE_HELLO };
         struct wire_answer answer = { .reason = reason };
         size_t size;
@@ -57,7 +49,7 @@ static void turn_away(int fd, enum reason reason, unsigned retry_after_ms) {
         answer.explanation.retry_after_ms = retry_after_ms;
         size = wire_finish_answer(&answer, &request);
         (void) send(fd, &answer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-        server_drop(fd);
+        closer_drop(broker->closer, fd, uid);
 }
 
 static enum reason admit(struct broker *broker, const struct user *user) {
@@ -115,7 +107,7 @@ static void expect_hello(struct server *server, struct connection *c, uint64_t n
 
 /* Who it is, in two steps: the cheap one decides whether the other is worth it. */
 static enum reason identify(struct broker *broker, int fd, uint64_t now_us, struct peer *ret_peer,
-                            struct user **ret_user, unsigned *ret_wait_ms) {
+                            struct user **ret_user, uid_t *ret_uid, unsigned *ret_wait_ms) {
         enum reason reason;
         struct ucred cred;
         socklen_t length = sizeof(cred);
@@ -124,6 +116,7 @@ static enum reason identify(struct broker *broker, int fd, uint64_t now_us, stru
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) < 0)
                 return REASON_RESOURCES;
+        *ret_uid = cred.uid;
         if (cred.pid <= 0)
                 return REASON_NAMESPACE;
 
@@ -159,6 +152,7 @@ static void accept_one(struct server *server, int fd) {
         struct peer peer = PEER_NONE;
         struct user *user = NULL;
         struct connection *c;
+        uid_t uid = (uid_t) -1;
         unsigned wait_ms = 0;
         uint64_t now_us = broker_now_us(broker);
         enum reason reason;
@@ -167,12 +161,12 @@ static void accept_one(struct server *server, int fd) {
         self_charge(&broker->self, now_us);
         (void) setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 
-        reason = identify(broker, fd, now_us, &peer, &user, &wait_ms);
+        reason = identify(broker, fd, now_us, &peer, &user, &uid, &wait_ms);
         if (reason == REASON_NONE && connection_new(broker, fd, &peer, user, &c) < 0)
                 reason = REASON_RESOURCES;
         if (reason != REASON_NONE) {
                 peer_done(&peer);
-                turn_away(fd, reason, wait_ms);
+                turn_away(broker, fd, uid, reason, wait_ms);
                 return;
         }
 
@@ -200,7 +194,7 @@ static void out_of_descriptors(struct server *server) {
         server->spare_fd = close_fd(server->spare_fd);
         fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-                turn_away(fd, REASON_RESOURCES, NO_DESCRIPTORS_US / 1000);
+                turn_away(broker, fd, (uid_t) -1, REASON_RESOURCES, NO_DESCRIPTORS_US / 1000);
         server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
         (void) sd_event_source_set_enabled(server->accept, SD_EVENT_OFF);

@@ -38,12 +38,6 @@ void server_tell(struct server *server, const struct wire_event *event);
 /* Called by a connection that ends. */
 void server_forget(struct broker *broker, struct connection *connection);
 
-/*
- * Closes a client's socket. What was sent to it before is not lost to a reset, which the kernel
- * sends if anything is left unread.
- */
-void server_drop(int fd);
-
 /* One connection more (1) or less (-1) that has not said anything yet. */
 void server_expect(struct broker *broker, int by);
 

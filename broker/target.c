@@ -170,10 +170,10 @@ enum reason target_resolve(const struct kernel *kernel, const struct peer *peer,
                                                                     : REASON_NO_SUCH_THREAD;
 
         reason = check_target(peer, &target);
-        /* The numbers stood for the peer, or for what its pidfd names, only as long as that lives.
-         */
+        /* The numbers stood for the peer, and for what its pidfd names, only as long as they live. */
         if (reason == REASON_NONE &&
-            kernel_pidfd_is_dead(request->pidfd >= 0 ? request->pidfd : peer->pidfd))
+            (kernel_pidfd_is_dead(peer->pidfd) ||
+             (request->pidfd >= 0 && kernel_pidfd_is_dead(request->pidfd))))
                 reason = REASON_NO_SUCH_THREAD;
         if (reason != REASON_NONE) {
                 thread_close(&target.thread);

@@ -40,8 +40,16 @@ struct kind {
         int (*verify)(pid_t tid, const struct sched_values *now, const union kind_values *set);
 
         /*
-         * Puts back what was saved, but only where what was set is still in force, and never
-         * something better than the thread has by others' doing.
+         * Whether what the thread has is what was set, or what its owner left of that: the owner may
+         * weaken a grant, bit by bit, and what remains is still better than what was saved. That it
+         * remains of a grant RESET_ON_FORK tells, which only the privileged can clear.
+         */
+        bool (*is_remainder)(const struct sched_values *now, const union kind_values *saved,
+                             const union kind_values *set);
+
+        /*
+         * Puts back what was saved, but only where what was set is still in force or remains in
+         * part, and never something better than the thread has by others' doing.
          * Returns 1 if restored, 0 if it was somebody else's value and left alone. Errors: kernel.
          */
         int (*restore)(pid_t tid, const union kind_values *saved, const union kind_values *set);

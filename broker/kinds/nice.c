@@ -49,6 +49,11 @@ static int nice_verify(pid_t tid, const struct sched_values *now, const union ki
         return now->nice == set->nice.nice && now->reset_on_fork == set->nice.reset_on_fork;
 }
 
+static bool nice_is_remainder(const struct sched_values *now, const union kind_values *saved,
+                              const union kind_values *set) {
+        return now->reset_on_fork && now->nice >= set->nice.nice && now->nice < saved->nice.nice;
+}
+
 static int nice_restore(pid_t tid, const union kind_values *saved, const union kind_values *set) {
         struct sched_values now;
         int r;
@@ -56,7 +61,7 @@ static int nice_restore(pid_t tid, const union kind_values *saved, const union k
         r = sched_read(tid, &now);
         if (r < 0)
                 return r;
-        if (!nice_verify(tid, &now, set))
+        if (!nice_verify(tid, &now, set) && !nice_is_remainder(&now, saved, set))
                 return 0;
 
         r = write_values(tid, &now, &saved->nice);
@@ -68,5 +73,6 @@ const struct kind kind_nice = {
         .capture = nice_capture,
         .apply = nice_apply,
         .verify = nice_verify,
+        .is_remainder = nice_is_remainder,
         .restore = nice_restore,
 };

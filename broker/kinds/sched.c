@@ -23,6 +23,14 @@ static int sched_verify(pid_t tid, const struct sched_values *now, const union k
                now->reset_on_fork == set->sched.reset_on_fork;
 }
 
+static bool sched_is_remainder(const struct sched_values *now, const union kind_values *saved,
+                               const union kind_values *set) {
+        int rank = sched_rank(now->policy, now->priority);
+
+        return now->reset_on_fork && rank <= sched_rank(set->sched.policy, set->sched.priority) &&
+               rank > sched_rank(saved->sched.policy, saved->sched.priority);
+}
+
 static int sched_restore(pid_t tid, const union kind_values *saved, const union kind_values *set) {
         struct sched_values values = saved->sched;
         struct sched_values now;
@@ -31,7 +39,7 @@ static int sched_restore(pid_t tid, const union kind_values *saved, const union 
         r = sched_read(tid, &now);
         if (r < 0)
                 return r;
-        if (!sched_verify(tid, &now, set))
+        if (!sched_verify(tid, &now, set) && !sched_is_remainder(&now, saved, set))
                 return 0;
 
         /* The owner may have reniced the thread meanwhile; sched_getattr(2) hides that while it is
@@ -52,5 +60,6 @@ const struct kind kind_sched = {
         .capture = sched_capture,
         .apply = sched_apply,
         .verify = sched_verify,
+        .is_remainder = sched_is_remainder,
         .restore = sched_restore,
 };

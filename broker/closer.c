@@ -124,8 +124,7 @@ static int start_thread(struct closer *closer) {
         (void) pthread_attr_init(&attr);
         (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
         (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        /* whoever starts it may run real-time just now */
-        (void) pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+        /* the dispatcher may run real-time just now; by RESET_ON_FORK its threads do not */
         r = pthread_create(&thread, &attr, closer_thread, closer);
         (void) pthread_attr_destroy(&attr);
         if (r != 0)

@@ -111,17 +111,21 @@ static void flight_remove(struct flight *flight) {
         count_pending(flight->authority, flight->quota_uid, -1);
 }
 
+/*
+ * By process, also on the bus: programs connect anew for each call. A pid alone is not who asks; by
+ * its start time it is.
+ */
 static char *question_key(const struct authority_question *question) {
-        struct proc_stat stat = {};
+        struct proc_stat stat;
 
-        /* a pid alone is not who asks: by its start time it is */
-        if (!question->bus_name && proc_read_stat(question->pid, 0, &stat) < 0)
+        if (proc_read_stat(question->pid, 0, &stat) < 0)
                 return NULL;
 
         return g_strdup_printf("%s %d %" PRIu64 " %u %s %d %s %s %d %d",
-                               question->bus_name ? question->bus_name : "-", question->pid, stat.start_time,
-                               question->uid, question->action, question->interactive, question->role,
-                               question->policy, question->priority, question->nice);
+                               question->bus_name ? "bus" : "socket", question->pid,
+                               stat.start_time, question->uid, question->action,
+                               question->interactive, question->role, question->policy,
+                               question->priority, question->nice);
 }
 
 static void keep_answer(struct authority *authority, const char *key, enum authority_answer answer) {

@@ -49,8 +49,8 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
         /* not said again of each try */
         if (bus->retry_us == RETRY_US_MIN)
                 log_write(bus->broker->log, LOG_WARNING, &(struct log_fields) { .event = "no-bus" },
-                          "the system bus is gone or does not let us on; trying again, grants stay as "
-                          "they are");
+                          "the system bus is gone or does not let us on; trying again, grants "
+                          "stay as they are");
         try_later(bus);
         return 0;
 }
@@ -77,7 +77,8 @@ static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_err
 
         bus->retry_us = RETRY_US_MIN; /* we are on the bus */
         if (sd_bus_message_is_method_error(message, NULL))
-                log_write(bus->broker->log, LOG_NOTICE, &(struct log_fields) { .event = "bus-name" },
+                log_write(bus->broker->log, LOG_NOTICE,
+                          &(struct log_fields) { .event = "bus-name" },
                           "the system bus does not let us have " REALTIMEKIT_NAME ": %s",
                           sd_bus_message_get_error(message)->message);
         else if (sd_bus_message_read(message, "u", &answer) >= 0 && answer == NAME_IN_QUEUE)

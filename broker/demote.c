@@ -44,7 +44,8 @@ static enum reason lower(const struct broker *broker, const struct target *targe
         if (write_demoted(target->thread.tid, now, nice) < 0)
                 return REASON_KERNEL_OTHER;
 
-        /* it ended in between, and its number became another thread's: that gets back what it had */
+        /* it ended, and its number became another thread's in between: that gets back what it had
+         */
         reason = target_check(&broker->kernel, &target->thread, &target->creds);
         if (reason != REASON_NONE)
                 (void) sched_write(target->thread.tid, now);

@@ -10,9 +10,9 @@
 #include "broker/methods.h"
 
 /*
- * Makes a thread that @call's peer may speak for SCHED_OTHER with @nice, and ends its lease. True if
- * that is done or cannot be: *ret_reason as that of target_resolve(). False if what the thread has
- * of its own is less already, so that it would be a raise, which is for the policy to decide.
+ * Ends the lease of a thread that @call's peer may speak for, and makes it SCHED_OTHER with @nice.
+ * True if that is done or cannot be: *ret_reason as that of target_resolve(). False if what the
+ * thread has of its own is less already, so that it would be a raise, which the policy decides on.
  */
 bool demote_thread(const struct call *call, const struct target_request *target, int nice,
                    enum reason *ret_reason);

@@ -87,11 +87,8 @@ class Bus:
             os.makedirs(f"{self.directory}/{name}", 0o755)
         for path in ACTIONS.glob("*.policy"):
             shutil.copy(path, f"{self.directory}/actions")
-        for name in ("passwd", "group"):
-            shutil.copy(f"/etc/{name}", self.directory)
-            with open(f"{self.directory}/{name}", "a", encoding="utf-8") as file:
-                for user, uid in USERS.items():
-                    file.write(f"{user}:x:{uid}:" + (f"{uid}::/:/bin/false" if name == "passwd" else "") + "\n")
+        self._add_users("passwd", "{user}:x:{uid}:{uid}::/:/bin/false\n")
+        self._add_users("group", "{user}:x:{uid}:\n")
         self.write_rules(rules)
         self.strict = strict
         self.log_path = f"{self.directory}/log"
@@ -104,21 +101,27 @@ class Bus:
         if polkit:
             self.start()
 
-    def _run(self, mounts, command, **values):
-        """Starts a program that sees ours in place of the machine's: users and what @mounts says."""
+    def _add_users(self, name, line):
+        shutil.copy(f"/etc/{name}", self.directory)
+        with open(f"{self.directory}/{name}", "a", encoding="utf-8") as file:
+            for user, uid in USERS.items():
+                file.write(line.format(user=user, uid=uid))
+
+    def run(self, mounts, command, environment=None, **values):
+        """Starts a program that sees our users, and our {name: path}, in place of the machine's."""
         mounts = {"passwd": "/etc/passwd", "group": "/etc/group", **mounts}
         script = " && ".join(f"mount --bind {self.directory}/{ours} {theirs}"
                              for ours, theirs in mounts.items())
         return subprocess.Popen(
             ["unshare", "-m", "--propagation", "private", "sh", "-c",
              f'mkdir -p /run/systemd && {script} && exec "$@"', "sh", *command],
-            env={**os.environ, **self.environment}, **values)
+            env={**os.environ, **self.environment, **(environment or {})}, **values)
 
     def start_bus(self):
         with open(f"{self.directory}/bus.conf", "w", encoding="utf-8") as file:
             file.write(BUS.format(directory=self.directory,
                                   services=STRICT if self.strict else OPEN))
-        self.bus = self._run(
+        self.bus = self.run(
             {}, ["dbus-daemon", f"--config-file={self.directory}/bus.conf", "--nofork",
                  "--nopidfile", "--print-address"], stdout=subprocess.PIPE, stderr=self._log)
         assert self.bus.stdout.readline(), "dbus-daemon did not start"
@@ -137,7 +140,7 @@ class Bus:
     def start(self):
         """Starts polkitd, which sees our actions, rules and sessions in place of the machine's."""
         n = self.log().count("Acquired the name")
-        self.polkitd = self._run(
+        self.polkitd = self.run(
             {"rules": "/etc/polkit-1/rules.d", "actions": "/usr/share/polkit-1/actions",
              "systemd": "/run/systemd"}, [POLKITD], stdout=self._log, stderr=subprocess.STDOUT)
         wait_until(lambda: self.log().count("Acquired the name") > n, 10, "polkitd")
@@ -204,20 +207,28 @@ class RtkitDaemon:
     """The reference."""
 
     def __init__(self, bus, *arguments):
-        # its standard error must be a pipe: it gives itself a limit of 0 for the size of files
+        # its standard error must be a pipe: it gives itself a limit of 0 for the size of files;
+        # and one of 3 threads for all that run as its user, which another one's would exceed
         self.process = subprocess.Popen(
-            [RTKIT_DAEMON, "--stderr", *arguments], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            [RTKIT_DAEMON, "--stderr", "--no-limit-resources", *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **bus.environment})
         self.pid = self.process.pid
         self.lines = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        wait_until(lambda: has_owner(bus, KIT), 10, "rtkit-daemon")
+        try:
+            wait_until(lambda: has_owner(bus, KIT), 10, "rtkit-daemon")
+        except AssertionError:
+            self.close()
+            raise
 
     def _read(self):
         for line in self.process.stderr:
             self.lines.append(line)
+
+    def log(self):
+        return "".join(self.lines)
 
     def close(self):
         self.process.kill()

@@ -18,6 +18,9 @@ SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|ThreadSan
 START_TIMEOUT_S = 20
 STOP_TIMEOUT_S = 20
 
+# The machine's own bus is none of a test's business.
+NO_BUS = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent/bus"}
+
 # A desktop of 20 and a studio above it, without limits that a test would meet by chance.
 POLICY = {
     "Broker": {
@@ -144,7 +147,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=in_child,
-                env={**os.environ, "NOTIFY_SOCKET": self._manager.path, **(environment or {})},
+                env={**os.environ, **NO_BUS, "NOTIFY_SOCKET": self._manager.path, **(environment or {})},
             )
         self.pid = self.process.pid
         if wait:

@@ -9,6 +9,7 @@
 #include "broker/broker.h"
 #include "broker/bus-peer.h"
 #include "broker/realtimekit.h"
+#include "broker/text.h"
 
 #define DEFAULT_SOCKET "/run/dbus/system_bus_socket"
 
@@ -34,6 +35,20 @@ static const char *bus_address(void) {
         if (address)
                 return address;
         return access(DEFAULT_SOCKET, F_OK) >= 0 ? "unix:path=" DEFAULT_SOCKET : NULL;
+}
+
+/* Whether there is a bus at all: a machine without one is not to be woken up to look for it. */
+static bool is_there(const char *address) {
+        static const char by_path[] = "unix:path=";
+        char path[128];
+
+        if (!address || strncmp(address, by_path, strlen(by_path)) != 0)
+                return address;
+
+        address += strlen(by_path);
+        text_copy(path, strcspn(address, ",;") < sizeof(path) ? strcspn(address, ",;") + 1
+                                                               : sizeof(path), address);
+        return access(path, F_OK) >= 0;
 }
 
 static void try_later(struct bus *bus) {
@@ -169,7 +184,7 @@ int bus_new(struct broker *broker, struct bus **ret) {
         struct bus *bus;
         int r;
 
-        if (!bus_address())
+        if (!is_there(bus_address()))
                 return -ENOENT;
 
         bus = calloc(1, sizeof(*bus));

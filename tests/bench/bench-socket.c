@@ -353,9 +353,11 @@ static void measure_beside_flood(const char *path, pid_t other, size_t rounds) {
         pid_t flood;
 
         (void) printf("alone:\n");
+        (void) fflush(stdout); /* or each child says it again */
         measure(path, other, 0, rounds);
         flood = start_flood(path);
         (void) printf("beside a user whose every request is refused:\n");
+        (void) fflush(stdout);
         measure(path, other, 0, rounds);
         (void) kill(flood, SIGKILL);
         (void) waitpid(flood, NULL, 0);

@@ -98,6 +98,11 @@ broker_is_active() {
         systemctl --quiet is-active $UNIT
 }
 
+# broker_succeeds PID — another one serves instead of that one.
+broker_succeeds() {
+        [ "$(broker_pid)" != 0 ] && [ "$(broker_pid)" != "$1" ] && broker_is_active
+}
+
 # leases FILTER — of the list of all leases, by jq.
 leases() {
         rtgrantctl list --all --json | jq -r "$1"

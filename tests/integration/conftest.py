@@ -112,6 +112,12 @@ def sanitizer_factor(programs):
 
 
 @pytest.fixture
+def slowness(sanitizer_factor):
+    """What limits on time and CPU time are multiplied by: machines differ, and have other work."""
+    return 4 * sanitizer_factor
+
+
+@pytest.fixture
 def make_daemon(programs, directory):
     """Makes daemons, not started yet, each in a folder of its own."""
     made = []

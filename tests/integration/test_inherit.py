@@ -68,7 +68,7 @@ def test_S14_I12_a_fork_bomb(daemon):
         delays.append(time.monotonic() - begin)
     n, n_realtime = map(int, bomb.reply())
 
-    assert max(delays) < 1
+    assert max(delays) < 5
     assert n == 500
     assert n_realtime == 0
 

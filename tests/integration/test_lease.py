@@ -75,7 +75,7 @@ def test_a_lease_for_seconds_ends_by_itself(either):
     assert_granted(answer, FIFO, 5)
 
     wait_until(lambda: client.sched() == (OTHER, 0, 0, False), 3)
-    assert 0.9 < time.monotonic() - begin < 2
+    assert 0.9 < time.monotonic() - begin < 10
     assert client.list() == []
 
 

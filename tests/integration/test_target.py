@@ -384,13 +384,27 @@ def test_S10_becomes_a_setuid_program_at_every_moment(either, with_mode):
     client = daemon.client(BOB)
     targets, reasons = [], set()
 
-    for i in range(150):
+    # It goes to where both are as quick as each other, wherever that is on this machine.
+    lead_s, step_s, granted_before = 0.0, 20e-6, None
+    for _ in range(150):
         target = daemon.target(BOB)
         targets.append(target)
-        target.write("exec", privileged)
-        time.sleep(i % 50 * 20e-6)
-        reasons.add(client.acquire(pid=target.pid).reason)
+        if lead_s >= 0:
+            target.write("exec", privileged)
+            time.sleep(lead_s)
+            reason = client.acquire(pid=target.pid).reason
+        else:
+            client.ask_to_acquire(pid=target.pid)
+            time.sleep(-lead_s)
+            target.write("exec", privileged)
+            reason = client.answer().reason
         target.reply()
+        reasons.add(reason)
+
+        granted = reason == "none"
+        step_s = 20e-6 if granted_before != granted else min(2 * step_s, 0.02)
+        lead_s += step_s if granted else -step_s
+        granted_before = granted
 
     assert reasons <= {"none", "target-privileged", "target-changed", "no-such-thread"}
     assert len(reasons) > 1, "one side was always first"
@@ -412,7 +426,9 @@ def refusal_ns(agent, pid, n=300):
 def test_R16_the_time_tells_nothing_either(daemon):
     client, victim = daemon.client(NOBODY), daemon.target(BOB)
 
-    missing, foreign = (client.run(refusal_ns, pid) for pid in (free_pid(), victim.pid))
+    # In turn, and the best of each: a machine that slows down in between hurts both alike.
+    times = [[client.run(refusal_ns, pid) for pid in (free_pid(), victim.pid)] for _ in range(5)]
+    missing, foreign = map(min, zip(*times))
 
     assert abs(missing - foreign) < 300_000 or missing < 3 * foreign < 9 * missing
 

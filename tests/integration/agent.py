@@ -19,7 +19,7 @@ from kernel import FIFO
 
 ALICE, BOB, CAROL, NOBODY = 64001, 64002, 64003, 65534  # none of them needs a passwd entry
 
-ANSWER_TIMEOUT_S = 10
+ANSWER_TIMEOUT_S = 30
 
 
 class Connection:
@@ -138,10 +138,10 @@ class Agent:
         self.connection.close()
         self.connection = Connection(self.path)
 
-    def try_connect(self):
+    def try_connect(self, wait_s=ANSWER_TIMEOUT_S):
         """What the broker says to another connection before anything was sent; None: it waits."""
         other = Connection(self.path)
-        other.socket.settimeout(0.2)
+        other.socket.settimeout(wait_s)
         try:
             return other.receive()
         except TimeoutError:

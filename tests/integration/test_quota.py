@@ -74,7 +74,7 @@ def test_S21_connections_of_one_user(make_daemon):
     assert_granted(daemon.client(CAROL).acquire(), FIFO, 5)
 
     clients[0].kill()
-    wait_until(lambda: clients[1].try_connect() is None, what="a free place")
+    wait_until(lambda: clients[1].try_connect(0.2) is None, what="a free place")
 
 
 def test_connections_of_all_users(make_daemon):

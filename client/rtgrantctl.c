@@ -51,6 +51,7 @@ static const struct command commands[] = {
         { "revoke", ctl_revoke, .takes_all = true, .takes_user = true, .takes_operands = true },
         { "reload", ctl_reload },
         { "policy", ctl_policy },
+        { "irq", ctl_irq, .parses = true },
 };
 
 int ctl_help(void) {
@@ -70,6 +71,8 @@ int ctl_help(void) {
               "  revoke --all         all leases (administrator)\n"
               "  reload               read the policy again (administrator)\n"
               "  policy               the policy in force, and where each line of it was set\n"
+              "  irq [DEVICE…]        sound cards, their interrupts, and the kernel's threads for them\n"
+              "  irq --all            and all other kernel threads that matter, and what each is for\n"
               "\n"
               "      --json           for scripts\n"
               "      --socket PATH    where the broker listens (default: $RTGRANT_SOCKET, or\n"

@@ -18,7 +18,8 @@ struct ctl {
         const char *user;       /* --user; borrowed from argv */
 };
 
-/* @argv ends with NULL: the operands alone, but for `why` everything after its name. */
+/* @argv ends with NULL: the operands alone, but for `why` and `irq` everything from
+ * its name on. */
 int ctl_status(struct ctl *ctl, char **argv);
 int ctl_list(struct ctl *ctl, char **argv);
 int ctl_monitor(struct ctl *ctl, char **argv);
@@ -26,6 +27,7 @@ int ctl_why(struct ctl *ctl, char **argv);
 int ctl_revoke(struct ctl *ctl, char **argv);
 int ctl_reload(struct ctl *ctl, char **argv);
 int ctl_policy(struct ctl *ctl, char **argv);
+int ctl_irq(struct ctl *ctl, char **argv);
 
 /* Connects, or says why not. Returns 0, or the exit status. */
 int ctl_connect(struct ctl *ctl);

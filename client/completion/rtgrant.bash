@@ -13,6 +13,11 @@ _rtgrant_leases() {
         rtgrantctl list --json 2>/dev/null | sed -n 's/.*"id": "\([0-9a-f]\{8\}\)[0-9a-f]*".*/\1/p'
 }
 
+# The sound cards, as a request names them.
+_rtgrant_cards() {
+        rtgrantctl irq --interval 0 --json 2>/dev/null | sed -n 's/.*"name": "\(card:[0-9]*\)".*/\1/p'
+}
+
 _rtgrant_pids() {
         ps -eo pid= 2>/dev/null
 }
@@ -128,7 +133,7 @@ _rtgrantctl() {
         fi
         _rtgrant_argument "$previous" && return
         if ((at == 0)) && [[ $current != -* ]]; then
-                _rtgrant_reply 'list monitor policy reload revoke status why'
+                _rtgrant_reply 'irq list monitor policy reload revoke status why'
                 return
         fi
 
@@ -136,11 +141,14 @@ _rtgrantctl() {
         case ${COMP_WORDS[at]} in
         list | monitor) options+=' --all' ;;
         revoke) options+=' --all --user' ;;
+        irq) options='--all --help --interval --json --sysroot' ;;
         esac
         if [[ $current == -* ]]; then
                 _rtgrant_reply "$options"
         elif [[ ${COMP_WORDS[at]} == revoke ]]; then
                 _rtgrant_reply "$(_rtgrant_leases)"
+        elif [[ ${COMP_WORDS[at]} == irq ]]; then
+                _rtgrant_reply "$(_rtgrant_cards)"
         fi
 }
 

@@ -21,6 +21,7 @@ rtgrantctl() {
                 printf '    "id": "%s",\n' \
                         0123456789abcdef0123456789abcdef fedcba9876543210fedcba9876543210
                 ;;
+        "irq --interval 0 --json") printf '      "name": "card:%s",\n' 0 1 ;;
         *) return 4 ;;
         esac
 }
@@ -79,7 +80,7 @@ offers _rtgrant 'rtgrant -f cat -p ' '!4711'
 offers _rtgrant 'rtgrant --nice -1' -10 -19 '!-5'
 offers _rtgrant 'rtgrant --reason x' '!--role'
 offers _rtgrant 'rtgrant --socket /etc/passw' /etc/passwd
-offers _rtgrantctl 'rtgrantctl ' status list monitor why revoke reload policy
+offers _rtgrantctl 'rtgrantctl ' status list monitor why revoke reload policy irq
 offers _rtgrantctl 'rtgrantctl re' revoke reload '!status'
 offers _rtgrantctl 'rtgrantctl --json li' list
 offers _rtgrantctl 'rtgrantctl -' --json --socket '!--all'
@@ -88,6 +89,8 @@ offers _rtgrantctl 'rtgrantctl revoke --' --all --user
 offers _rtgrantctl 'rtgrantctl revoke ' 01234567 fedcba98
 offers _rtgrantctl 'rtgrantctl revoke 01234567 f' fedcba98 '!01234567'
 offers _rtgrantctl 'rtgrantctl revoke --user roo' root
+offers _rtgrantctl 'rtgrantctl irq c' card:0 card:1
+offers _rtgrantctl 'rtgrantctl irq --' --all --sysroot '!--user'
 offers _rtgrantctl 'rtgrantctl status ' '!list' '!0123456'
 offers _rtgrantctl 'rtgrantctl why --role audio-c' audio-client
 offers _rtgrantctl 'rtgrantctl why -f -p ' 4711

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Interrupt threads: which they are, and who may raise them."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent import ALICE
+from conftest import BUILD
+
+RTGRANTCTL = BUILD / "client" / "rtgrantctl"
+
+
+# ---- rtgrantctl irq: no broker, no root ----
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Files of /sys and /proc as another machine has them."""
+    def make(name):
+        root = tmp_path / name
+        subprocess.run([BUILD / "tests" / "tools" / "irq-tree", name, root], check=True)
+        for path in (tmp_path, *tmp_path.parents[:2]):
+            path.chmod(0o755)
+        return root
+    return make
+
+
+def as_nobody():
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(ALICE, ALICE, ALICE)
+        os.setresuid(ALICE, ALICE, ALICE)
+
+
+def irq(*arguments):
+    return subprocess.run([RTGRANTCTL, "irq", *map(str, arguments)], preexec_fn=as_nobody,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                          env={**os.environ, "RTGRANT_SOCKET": "/nonexistent"})
+
+
+def irq_json(*arguments):
+    result = irq(*arguments, "--json")
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+@pytest.mark.without_root
+def test_J01_four_cards_two_on_usb(machine):
+    root = machine("four-cards")
+    shown = irq_json("--sysroot", root, "--interval", 0)
+    assert shown["threads_forced"] and shown["threads_visible"]
+    assert [(d["name"], d["card_id"], d["usb"], d["controller"], [t["name"] for t in d["threads"]],
+             d["shared_with"]) for d in shown["devices"]] == [
+        ("card:0", "PCH", None, "0000:00:1b.0", ["irq/31-snd_hda_intel:card0"], None),
+        ("card:1", "USB", "3-2.4", "0000:05:00.0", ["irq/40-xhci_hcd"], "Keyboard (usb 3-1)"),
+        ("card:2", "U192k", "5-1", "0000:81:00.0", ["irq/41-xhci_hcd"], None),
+        ("card:3", "HDMI", None, "0000:00:03.0", ["irq/32-snd_hda_intel:card3"], None),
+    ]
+    thread = shown["devices"][0]["threads"][0]
+    assert (thread["policy"], thread["priority"], thread["for"]) == ("SCHED_FIFO", 50, "sound card")
+
+    table = irq("--sysroot", root, "--interval", 0)
+    assert table.returncode == 0
+    rows = [line.split() for line in table.stdout.splitlines()]
+    assert rows[2][:8] == ["1", "USB", "usb", "3-2.4,", "0000:05:00.0", "40", "irq/40-xhci_hcd", "FIFO"]
+
+
+@pytest.mark.without_root
+@pytest.mark.parametrize("name, status, helps", [
+    ("unthreaded", "not-threaded", "threadirqs"),
+    ("unthreadable", "not-threadable", ""),
+])
+def test_J07_no_thread_and_why(machine, name, status, helps):
+    root = machine(name)
+    device, = irq_json("--sysroot", root, "--interval", 0)["devices"]
+    assert (device["status"], device["threads"]) == (status, [])
+    assert helps in (device["help"] or "")
+    shown = irq("--sysroot", root, "--interval", 0)
+    assert shown.returncode == 0 and device["text"] in shown.stdout
+
+
+@pytest.mark.without_root
+def test_J08_sharers_are_listed(machine):
+    card, usb = irq_json("--sysroot", machine("shared"), "--interval", 0)["devices"]
+    assert card["shared_with"] == "i801_smbus, ehci_hcd:usb1"
+    assert usb["shared_with"] == "i801_smbus, snd_hda_intel:card0"
+
+
+@pytest.mark.without_root
+def test_names_that_are_none(machine):
+    root = machine("four-cards")
+    assert irq("--sysroot", root, "card:9", "--interval", 0).returncode == 1
+    for arguments in (["foo"], ["irq:x"], ["--interval", "-1"], ["--interval", "1h"], ["--colour"]):
+        result = irq(*arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith("rtgrantctl: ") or "unrecognized option" in result.stderr
+
+
+@pytest.mark.without_root
+def test_this_machine_is_counted():
+    """Lines that fire: whichever they are here."""
+    lines = sorted(int(path.parent.name) for path in Path("/sys/kernel/irq").glob("*/actions")
+                   if path.read_text(encoding="utf-8").strip())
+    if not lines:
+        pytest.skip("nobody handles an interrupt here")
+    shown = irq_json("--interval", "0.1", f"irq:{lines[0]}")
+    line, = shown["devices"][0]["irqs"]
+    assert line["irq"] == lines[0] and line["per_second"] is not None
+
+
+@pytest.mark.without_root
+def test_what_kernel_threads_are_for():
+    shown = irq_json("--interval", 0, "--all")
+    if not shown["threads_visible"]:
+        pytest.skip("kernel threads are hidden here")
+    threads = {t["name"]: t for t in shown["kernel_threads"]}
+    assert "cannot be changed" in threads["migration/0"]["for"]
+    assert "ksoftirqd/0" in threads

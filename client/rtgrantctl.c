@@ -22,6 +22,8 @@ enum {
         OPTION_SOCKET,
         OPTION_ALL,
         OPTION_USER,
+        OPTION_PID,
+        OPTION_ROOT,
 };
 
 static const struct option long_options[] = {
@@ -31,6 +33,8 @@ static const struct option long_options[] = {
         { "socket", required_argument, NULL, OPTION_SOCKET },
         { "all", no_argument, NULL, OPTION_ALL },
         { "user", required_argument, NULL, OPTION_USER },
+        { "pid", required_argument, NULL, OPTION_PID },
+        { "sysroot", required_argument, NULL, OPTION_ROOT },
         { 0 },
 };
 
@@ -39,6 +43,7 @@ struct command {
         int (*run)(struct ctl *ctl, char **argv);
         bool takes_all;
         bool takes_user;
+        bool takes_machine;     /* --pid, --sysroot */
         bool takes_operands;
         bool parses;            /* its own command line */
 };
@@ -52,6 +57,7 @@ static const struct command commands[] = {
         { "reload", ctl_reload },
         { "policy", ctl_policy },
         { "irq", ctl_irq, .parses = true },
+        { "doctor", ctl_doctor, .takes_all = true, .takes_machine = true },
 };
 
 int ctl_help(void) {
@@ -73,6 +79,9 @@ int ctl_help(void) {
               "  policy               the policy in force, and where each line of it was set\n"
               "  irq [DEVICE…]        sound cards, their interrupts, and the kernel's threads for them\n"
               "  irq --all            and all other kernel threads that matter, and what each is for\n"
+              "  doctor               is this machine fit for low latency? what to do if not\n"
+              "  doctor --pid PID     and that process?\n"
+              "  doctor --sysroot DIR the machine whose /proc, /sys, /etc were copied there\n"
               "\n"
               "      --json           for scripts\n"
               "      --socket PATH    where the broker listens (default: $RTGRANT_SOCKET, or\n"
@@ -87,7 +96,8 @@ int ctl_help(void) {
               "  rtgrantctl list --json | jq '.[].comm'\n"
               "  rtgrantctl revoke 3f2a           end the lease whose ID begins so\n"
               "\n"
-              "Exit status: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 no broker to ask.\n"
+              "Exit status: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 no broker to ask,\n"
+              "5 not fit (doctor).\n"
               "See rtgrantctl(1), rtgrant-reasons(7), rtgrant(1).\n",
               stdout);
         return STATUS_DONE;
@@ -194,6 +204,12 @@ static int parse_options(struct ctl *ctl, bool stop_at_operand, int argc, char *
                 case OPTION_USER:
                         ctl->user = optarg;
                         break;
+                case OPTION_PID:
+                        ctl->pid = optarg;
+                        break;
+                case OPTION_ROOT:
+                        ctl->root = optarg;
+                        break;
                 default: /* getopt has said what is wrong */
                         fprintf(stderr, "Try '" CTL_PROGRAM " --help'.\n");
                         return STATUS_USAGE;
@@ -215,6 +231,8 @@ static int run_command(struct ctl *ctl, const struct command *command, int argc,
                 return ctl_misuse("--all is not for %s", command->name);
         if (ctl->user && !command->takes_user)
                 return ctl_misuse("--user is not for %s", command->name);
+        if ((ctl->pid || ctl->root) && !command->takes_machine)
+                return ctl_misuse("%s is not for %s", ctl->pid ? "--pid" : "--sysroot", command->name);
         if (optind < argc && !command->takes_operands)
                 return ctl_misuse("%s takes no '%s'", command->name, argv[optind]);
 

@@ -16,6 +16,8 @@ struct ctl {
         bool colour;
         bool all;               /* --all */
         const char *user;       /* --user; borrowed from argv */
+        const char *pid;        /* --pid; borrowed from argv */
+        const char *root;       /* --sysroot; borrowed from argv */
 };
 
 /* @argv ends with NULL: the operands alone, but for `why` and `irq` everything from
@@ -28,6 +30,7 @@ int ctl_revoke(struct ctl *ctl, char **argv);
 int ctl_reload(struct ctl *ctl, char **argv);
 int ctl_policy(struct ctl *ctl, char **argv);
 int ctl_irq(struct ctl *ctl, char **argv);
+int ctl_doctor(struct ctl *ctl, char **argv);
 
 /* Connects, or says why not. Returns 0, or the exit status. */
 int ctl_connect(struct ctl *ctl);

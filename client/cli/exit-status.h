@@ -9,6 +9,7 @@ enum exit_status {
         STATUS_USAGE = 2,     /* wrong usage of rtgrantctl; a priority is missing */
         STATUS_REFUSED = 3,   /* by the broker, or by the kernel where no broker could help */
         STATUS_NO_BROKER = 4, /* the kernel refused, and no broker could be asked */
+        STATUS_UNFIT = 5,     /* rtgrantctl doctor found what is bad */
         STATUS_CANNOT_EXECUTE = 126,
         STATUS_COMMAND_NOT_FOUND = 127,
 };

@@ -33,6 +33,7 @@ _rtgrant_argument() {
         --role) _rtgrant_reply "$(_rtgrant_roles)" ;;
         --socket) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --sysroot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --nice) _rtgrant_reply "$(seq -20 19)" ;;
         -T | -P | -D | --sched-runtime | --sched-period | --sched-deadline | --lifetime | --reason)
                 COMPREPLY=() ;;
@@ -131,9 +132,13 @@ _rtgrantctl() {
                 _rtgrant_request $((at + 1))
                 return
         fi
+        if [[ $previous == --pid && ${COMP_WORDS[at]} == doctor ]]; then
+                _rtgrant_reply "$(_rtgrant_pids)"
+                return
+        fi
         _rtgrant_argument "$previous" && return
         if ((at == 0)) && [[ $current != -* ]]; then
-                _rtgrant_reply 'irq list monitor policy reload revoke status why'
+                _rtgrant_reply 'doctor irq list monitor policy reload revoke status why'
                 return
         fi
 
@@ -142,6 +147,7 @@ _rtgrantctl() {
         list | monitor) options+=' --all' ;;
         revoke) options+=' --all --user' ;;
         irq) options='--all --help --interval --json --sysroot' ;;
+        doctor) options+=' --all --pid --sysroot' ;;
         esac
         if [[ $current == -* ]]; then
                 _rtgrant_reply "$options"

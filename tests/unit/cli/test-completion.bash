@@ -81,11 +81,14 @@ offers _rtgrant 'rtgrant --nice -1' -10 -19 '!-5'
 offers _rtgrant 'rtgrant --reason x' '!--role'
 offers _rtgrant 'rtgrant --socket /etc/passw' /etc/passwd
 offers _rtgrantctl 'rtgrantctl ' status list monitor why revoke reload policy irq
+offers _rtgrantctl 'rtgrantctl ' status list monitor why revoke reload policy doctor
 offers _rtgrantctl 'rtgrantctl re' revoke reload '!status'
 offers _rtgrantctl 'rtgrantctl --json li' list
 offers _rtgrantctl 'rtgrantctl -' --json --socket '!--all'
 offers _rtgrantctl 'rtgrantctl list --' --all --json '!--user'
 offers _rtgrantctl 'rtgrantctl revoke --' --all --user
+offers _rtgrantctl 'rtgrantctl doctor --' --all --pid --sysroot '!--user'
+offers _rtgrantctl 'rtgrantctl doctor --pid ' 4711
 offers _rtgrantctl 'rtgrantctl revoke ' 01234567 fedcba98
 offers _rtgrantctl 'rtgrantctl revoke 01234567 f' fedcba98 '!01234567'
 offers _rtgrantctl 'rtgrantctl revoke --user roo' root

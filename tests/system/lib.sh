@@ -114,6 +114,18 @@ journal() {
         journalctl --quiet --no-pager --output json --lines 1 _SYSTEMD_UNIT=$UNIT "$@"
 }
 
+# attendant COMMAND… — asks somebody outside of the machine; see the program of that name.
+attendant() {
+        local answer
+
+        exec 7<>/dev/ttyS2
+        stty -F /dev/ttyS2 raw -echo
+        echo "$*" >&7
+        read -r -t 200 answer <&7 || fail "nobody outside does: $*"
+        exec 7>&-
+        expect "the attendant's answer" "done" "$answer"
+}
+
 # policy NAME — a file of the administrator's, from stdin.
 policy() {
         mkdir -p /etc/rtgrant/policy.d

@@ -9,12 +9,14 @@
 #include "broker/decide.h"
 #include "broker/explain.h"
 #include "broker/grant.h"
+#include "broker/kinds/resources.h"
 #include "broker/rttime.h"
 #include "broker/text.h"
 
-#define WANTS_SERVED (WIRE_WANT_SCHED | WIRE_WANT_NICE)
+/* What UPDATE can change. */
+#define WANTS_CHANGED (WIRE_WANT_SCHED | WIRE_WANT_NICE)
 #define WANTS_KNOWN                                                                 \
-        (WANTS_SERVED | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | WIRE_WANT_IRQ | \
+        (WANTS_CHANGED | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | WIRE_WANT_IRQ | \
          WIRE_WANT_BLOCK_QUEUE)
 
 /* Declared timing: of a cycle of at most an hour; longer ones are a mistake in the unit. */
@@ -32,18 +34,25 @@ static bool timing_is_sound(const struct timing *timing) {
                timing->deadline_ns <= timing->period_ns && timing->period_ns <= PERIOD_NS_MAX;
 }
 
+/* A kind without its value, or a value without its kind: half a request must not pass for a whole. */
+static bool is_whole(const struct wire_acquire *wire, enum wire_want want, uint64_t value,
+                     const char *device) {
+        bool wanted = wire->want & (uint32_t) want;
+
+        return wanted == (value != 0) && (!device || wanted == (device[0] != '\0'));
+}
+
 static enum reason check_form(const struct call *call, const struct wire_acquire *wire,
                               const struct timing *timing) {
         if ((wire->flags & ~(uint64_t) WIRE_ACQUIRE_FLAGS_ALL) != 0 ||
             (wire->want & ~(uint32_t) WANTS_KNOWN) != 0)
                 return REASON_INVALID;
-        if ((wire->want & ~(uint32_t) WANTS_SERVED) != 0)
-                return REASON_UNSUPPORTED;
-        /* a kind's value without the kind: half a request, which must not pass for a whole one */
-        if (wire->memlock_bytes != 0 || wire->cpu_latency_us != 0 ||
-            wire->block_max_sectors_kb != 0 || wire->irq_priority != 0 || wire->irq[0] != '\0' ||
-            wire->block[0] != '\0' || wire->padding != 0)
-                return REASON_UNSUPPORTED;
+        if (!is_whole(wire, WIRE_WANT_MEMLOCK, wire->memlock_bytes, NULL) ||
+            !is_whole(wire, WIRE_WANT_CPU_LATENCY, wire->cpu_latency_us, NULL) ||
+            !is_whole(wire, WIRE_WANT_BLOCK_QUEUE, wire->block_max_sectors_kb, wire->block) ||
+            !is_whole(wire, WIRE_WANT_IRQ, (uint64_t) (int64_t) wire->irq_priority, wire->irq) ||
+            wire->padding != 0)
+                return REASON_INVALID;
         if (wire->lifetime > WIRE_LIFETIME_SECONDS ||
             (wire->lifetime == WIRE_LIFETIME_SECONDS) != (wire->lifetime_s != 0))
                 return REASON_INVALID;
@@ -89,6 +98,16 @@ static void describe_lease(const struct lease *lease, struct wire_answer *answer
         memcpy(answer->role, lease->role, sizeof(answer->role));
         answer->pid = (uint64_t) lease->thread.pid;
         answer->tid = (uint64_t) lease->thread.tid;
+        answer->granted_want = (lease->grants[KIND_SCHED].held ? WIRE_WANT_SCHED : 0) |
+                               (lease->grants[KIND_NICE].held ? WIRE_WANT_NICE : 0) |
+                               resource_held(lease);
+        answer->memlock_bytes = (uint64_t) resource_held_value(lease, RESOURCE_MEMLOCK, NULL);
+        answer->cpu_latency_us = (uint32_t) resource_held_value(lease, RESOURCE_CPU_LATENCY, NULL);
+        answer->block_max_sectors_kb =
+                (uint32_t) resource_held_value(lease, RESOURCE_BLOCK_QUEUE, NULL);
+        answer->irq_priority = (int32_t) resource_held_value(lease, RESOURCE_IRQ, NULL);
+        if (answer->memlock_bytes != 0)
+                answer->memlock_locked = memlock_locked(lease->thread.pid);
 }
 
 void acquire_describe(const struct lease *lease, struct wire_answer *answer) {
@@ -106,6 +125,27 @@ static void describe_outcome(const struct lease *lease, const struct grant_outco
         describe_now(&outcome->after, answer);
 }
 
+static void describe_resources(const struct decision *decision, struct wire_answer *answer) {
+        unsigned resources = decision->resources;
+
+        if (resources & 1U << RESOURCE_MEMLOCK) {
+                answer->granted_want |= WIRE_WANT_MEMLOCK;
+                answer->memlock_bytes = (uint64_t) decision->values[RESOURCE_MEMLOCK];
+        }
+        if (resources & 1U << RESOURCE_CPU_LATENCY) {
+                answer->granted_want |= WIRE_WANT_CPU_LATENCY;
+                answer->cpu_latency_us = (uint32_t) decision->values[RESOURCE_CPU_LATENCY];
+        }
+        if (resources & 1U << RESOURCE_BLOCK_QUEUE) {
+                answer->granted_want |= WIRE_WANT_BLOCK_QUEUE;
+                answer->block_max_sectors_kb = (uint32_t) decision->values[RESOURCE_BLOCK_QUEUE];
+        }
+        if (resources & 1U << RESOURCE_IRQ) {
+                answer->granted_want |= WIRE_WANT_IRQ;
+                answer->irq_priority = (int32_t) decision->values[RESOURCE_IRQ];
+        }
+}
+
 static void describe_dry_run(const struct request *request, const struct decision *decision,
                              pid_t tid, struct wire_answer *answer) {
         struct sched_values now;
@@ -118,6 +158,9 @@ static void describe_dry_run(const struct request *request, const struct decisio
         answer->priority = request->wants_sched ? decision->priority : answer->previous_priority;
         answer->nice = request->wants_nice ? decision->nice : answer->previous_nice;
         answer->reset_on_fork = 1;
+        answer->granted_want = (request->wants_sched ? WIRE_WANT_SCHED : 0) |
+                               (request->wants_nice ? WIRE_WANT_NICE : 0);
+        describe_resources(decision, answer);
         text_copy(answer->role, sizeof(answer->role), decision->role->name);
 }
 
@@ -144,6 +187,28 @@ static enum reason apply(struct broker *broker, struct lease *lease, const struc
         return reason;
 }
 
+/* All that a lease is to hold, or nothing. */
+static enum reason apply_whole(struct broker *broker, struct lease *lease,
+                               const struct resource_wants *resources,
+                               const struct decision *decision, const struct wanted *wanted,
+                               struct grant_outcome *outcome) {
+        struct resource_undo undo;
+        enum reason reason;
+
+        *outcome = (struct grant_outcome) {};
+        reason = resource_apply(broker, lease, resources, decision, &undo, outcome->cause,
+                                sizeof(outcome->cause));
+        if (reason != REASON_NONE)
+                return reason;
+
+        reason = apply(broker, lease, wanted, outcome);
+        if (reason != REASON_NONE)
+                resource_undo(broker, &undo);
+        else
+                resource_finish(broker, lease, resources, decision->resources);
+        return reason;
+}
+
 static struct request request_from(const struct wire_acquire *wire) {
         static const enum lifetime lifetimes[] = {
                 [WIRE_LIFETIME_THREAD] = LIFETIME_THREAD,
@@ -151,7 +216,7 @@ static struct request request_from(const struct wire_acquire *wire) {
                 [WIRE_LIFETIME_SECONDS] = LIFETIME_SECONDS,
         };
 
-        return (struct request) {
+        struct request request = {
                 .role = wire->role,
                 .wants_sched = wire->want & WIRE_WANT_SCHED,
                 .policy = (int) wire->policy,
@@ -162,6 +227,9 @@ static struct request request_from(const struct wire_acquire *wire) {
                 .lifetime_s = wire->lifetime_s,
                 .clamp = wire->flags & WIRE_ACQUIRE_CLAMP,
         };
+
+        resource_request(wire, &request);
+        return request;
 }
 
 /* The lease that the thread has already, if it is still that thread and that user. */
@@ -194,6 +262,7 @@ struct acquisition {
         struct user *user;              /* whose quota it takes */
         struct lease *lease;            /* that the thread has already; NULL if none */
         struct decision decision;
+        struct resource_wants resources;
         bool uses_token;
 };
 
@@ -246,7 +315,7 @@ static enum reason carry_out(struct acquisition *a, struct wire_answer *answer,
                 lease->creds = a->target.creds; /* checked just now */
         }
 
-        reason = apply(broker, lease, &wanted, outcome);
+        reason = apply_whole(broker, lease, &a->resources, &a->decision, &wanted, outcome);
         if (reason == REASON_NONE && is_new && lease_add(broker, lease) < 0) {
                 grant_restore(broker, lease);
                 reason = REASON_RESOURCES;
@@ -294,6 +363,7 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                 .request = &a->request,
                 .lease = a->lease,
                 .user = a->user,
+                .pid = a->target.thread.pid,
                 .in_user_namespace = a->target.in_user_namespace,
                 .interactive = a->wire->flags & WIRE_ACQUIRE_MAY_ASK,
         };
@@ -311,6 +381,9 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                 refusal = refusal_of(a, a->decision.reason);
                 refusal.decision = &a->decision;
                 refusal.cause = decide_cause(call->broker, &a->decision);
+                if (a->request.unavailable[a->decision.resource] == a->decision.reason)
+                        refusal.cause = resource_cause(call->broker, a->decision.resource,
+                                                       &a->resources);
                 refuse(call, answer, &refusal);
                 return true;
         }
@@ -374,6 +447,7 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
         if (reason == REASON_NONE && call->check_rttime)
                 reason = rttime_check(broker_policy(call->broker), a.target.thread.pid);
         if (reason == REASON_NONE) {
+                resource_find(call->broker, &a.target.thread, wire, &a.request, &a.resources);
                 done = serve(&a, answer, ret_question);
         } else {
                 refusal = refusal_of(&a, reason);
@@ -401,12 +475,14 @@ static void refuse_update(const struct call *call, struct wire_answer *answer, e
 
 /* The common end of UPDATE and RENEW: ask the policy, do it. False if polkit has to be asked. */
 static bool change_lease(const struct call *call, struct lease *lease,
-                         const struct request *request, uint64_t flags,
-                         struct wire_answer *answer, struct authority_question *ret_question) {
+                         const struct request *request, const struct resource_wants *resources,
+                         uint64_t flags, struct wire_answer *answer,
+                         struct authority_question *ret_question) {
         const struct ask ask = {
                 .request = request,
                 .lease = lease,
                 .user = lease->user,
+                .pid = lease->thread.pid,
                 .in_user_namespace = call->peer->in_user_namespace,
                 .interactive = flags & WIRE_ACQUIRE_MAY_ASK,
         };
@@ -433,7 +509,7 @@ static bool change_lease(const struct call *call, struct lease *lease,
         }
 
         wanted = wanted_from(request, &decision);
-        reason = apply(broker, lease, &wanted, &outcome);
+        reason = apply_whole(broker, lease, resources, &decision, &wanted, &outcome);
         if (reason != REASON_NONE) {
                 refuse_update(call, answer, reason, request, NULL, outcome.cause);
                 return true;
@@ -461,6 +537,7 @@ bool acquire_update(const struct call *call, struct lease *lease, const struct w
                     struct wire_answer *answer, struct authority_question *ret_question) {
         const uint64_t flags = WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP | WIRE_ACQUIRE_MAY_ASK;
         const struct timing timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns };
+        static const struct resource_wants no_resources;
         const struct request request = {
                 .role = lease->role,
                 .wants_sched = wire->want & WIRE_WANT_SCHED,
@@ -476,13 +553,14 @@ bool acquire_update(const struct call *call, struct lease *lease, const struct w
                 refuse_update(call, answer, REASON_INVALID, NULL, NULL, NULL);
                 return true;
         }
-        if ((wire->want & ~(uint32_t) WANTS_SERVED) != 0) {
+        if ((wire->want & ~(uint32_t) WANTS_CHANGED) != 0) {
                 refuse_update(call, answer, REASON_UNSUPPORTED, NULL, NULL, NULL);
                 return true;
         }
 
         answer->flags |= WIRE_ANSWER_UPDATED;
-        if (wire->want != 0 && !change_lease(call, lease, &request, wire->flags, answer, ret_question))
+        if (wire->want != 0 && !change_lease(call, lease, &request, &no_resources, wire->flags, answer,
+                                              ret_question))
                 return false;
         if (answer->reason == REASON_NONE && timing_is_declared(&timing) &&
             !(wire->flags & WIRE_ACQUIRE_DRY_RUN))
@@ -495,7 +573,8 @@ void acquire_renew(const struct call *call, struct lease *lease, unsigned lifeti
                    struct wire_answer *answer) {
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
-        const struct request request = {
+        struct resource_wants resources;
+        struct request request = {
                 .role = lease->role,
                 .wants_sched = sched->held,
                 .policy = sched->set.sched.policy,
@@ -513,9 +592,10 @@ void acquire_renew(const struct call *call, struct lease *lease, unsigned lifeti
         }
 
         answer->flags |= WIRE_ANSWER_UPDATED;
-        if (grant_verify(lease) == 0)
+        resource_request_held(lease, &request, &resources);
+        if (grant_verify(lease) == 0 || resource_in_force(lease) == 0)
                 lease->state = WIRE_LEASE_CHANGED;
         /* nothing that polkit would have to be asked about: it is what the lease holds */
-        (void) change_lease(call, lease, &request, /* flags= */ 0, answer, &question);
+        (void) change_lease(call, lease, &request, &resources, /* flags= */ 0, answer, &question);
         finish_change(call, lease, answer);
 }

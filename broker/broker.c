@@ -190,6 +190,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
         }
 
         self_init(&broker->self, log);
+        resource_table_init(&broker->resources);
+        resource_table_log(&broker->resources, log);
         recover(broker);
         broker_apply_authority(broker);
         start_bus(broker);
@@ -210,6 +212,7 @@ struct broker *broker_free(struct broker *broker) {
         broker->check = sd_event_source_disable_unref(broker->check);
         broker->status = sd_event_source_disable_unref(broker->status);
         lease_table_done(&broker->leases);
+        resource_table_done(&broker->resources);
         user_table_done(&broker->users);
         broker->store = lease_store_close(broker->store);
         broker->policy = policy_store_free(broker->policy);
@@ -264,7 +267,7 @@ static void log_event(struct broker *broker, const struct lease *lease, enum wir
         };
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
-        char id[LEASE_ID_STRING_SIZE], held[64];
+        char id[LEASE_ID_STRING_SIZE], held[256];
         int level = event_level(kind, reason), n = 0;
 
         if (!log_is_written(broker->log, level))
@@ -276,8 +279,16 @@ static void log_event(struct broker *broker, const struct lease *lease, enum wir
                              sched_policy_to_string(sched->set.sched.policy),
                              sched->set.sched.priority);
         if (nice->held)
-                (void) snprintf(held + n, sizeof(held) - (size_t) n, " nice %d",
-                                nice->set.nice.nice);
+                n += snprintf(held + n, sizeof(held) - (size_t) n, " nice %d", nice->set.nice.nice);
+        for (enum resource_index i = 0; i < _RESOURCE_MAX; i++) {
+                int64_t value = resource_held_value(lease, i, NULL);
+
+                if (value == 0)
+                        continue;
+                held[n++] = ' ';
+                resource_to_string(i, value, held + n, sizeof(held) - (size_t) n);
+                n = (int) strlen(held);
+        }
 
         lease_id_to_string(lease->id, id);
         log_write(broker->log, level,

@@ -41,6 +41,7 @@ struct broker {
         char policy_error[256];         /* "" unless the last reload failed */
         struct user_table users;
         struct lease_table leases;
+        struct resource_table resources;
         struct lease_store *store;      /* owned */
         struct server *server;          /* owned */
         struct closer *closer;          /* owned */

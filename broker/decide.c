@@ -34,7 +34,10 @@ static bool is_raise(const struct lease *lease, const struct request *request) {
                                      request->priority > sched->set.sched.priority))
                 return true;
 
-        return request->wants_nice && (!nice->held || request->nice < nice->set.nice.nice);
+        if (request->wants_nice && (!nice->held || request->nice < nice->set.nice.nice))
+                return true;
+
+        return resource_is_raise(lease, request);
 }
 
 static const char *policy_word(const struct request *request, const struct decision *decision) {
@@ -79,6 +82,7 @@ struct decision decide(const struct call *call, const struct ask *ask, bool *ret
                 now.authority = AUTHORITY_YES;
                 now.authority_role = ask->lease->role_index;
         }
+        resource_situation(broker, ask->user, ask->pid, ask->request, &now);
         if (ask->request->wants_sched && sched_is_rt(ask->request->policy))
                 now.rt_possible = self_can_raise(&broker->self);
 

@@ -12,6 +12,7 @@ struct ask {
         const struct request *request;
         const struct lease *lease;      /* that the thread has already; NULL if none */
         struct user *user;              /* whose quota it takes */
+        pid_t pid;                      /* the process of the thread */
         bool in_user_namespace;         /* the caller or the target */
         bool interactive;               /* polkit may ask the user */
 };

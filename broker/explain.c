@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "broker/cleanup.h"
+#include "broker/resource.h"
 #include "broker/sched-values.h"
 #include "broker/text.h"
 
@@ -64,6 +65,9 @@ static const struct {
         { REASON_CONNECTIONS_TOTAL, "the broker has too many connections",
           "try again later; ConnectionsMax= in the policy sets the limit" },
         { REASON_RESOURCES, "the broker is out of memory or file descriptors", "try again later" },
+        { REASON_RESOURCE_UNAVAILABLE, "this cannot be granted here",
+          "rtgrantctl status shows which kinds of grant there are" },
+        { REASON_NO_SUCH_DEVICE, "there is no such device", "see ls /sys/class/block" },
         { REASON_KERNEL_CAPABILITY, "the kernel refused: the broker may not set priorities",
           "give rtgrantd CAP_SYS_NICE (CapabilityBoundingSet= of its unit)" },
         { REASON_KERNEL_RT_GROUP, "the kernel refused: the cgroup has no real-time budget",
@@ -109,8 +113,16 @@ static void describe_wanted(const struct request *request, char *buffer, size_t 
         else if (request->wants_sched)
                 n = snprintf(buffer, size, "SCHED_%s", sched_policy_to_string(request->policy));
         if (request->wants_nice && n >= 0 && (size_t) n < size)
-                (void) snprintf(buffer + n, size - (size_t) n, "%snice %d", n > 0 ? " and " : "",
-                                request->nice);
+                n += snprintf(buffer + n, size - (size_t) n, "%snice %d", n > 0 ? " and " : "",
+                              request->nice);
+        for (enum resource_index i = 0; i < _RESOURCE_MAX; i++) {
+                char text[64];
+
+                if (!(request->resources & 1U << i) || n < 0 || (size_t) n >= size)
+                        continue;
+                resource_to_string(i, request->values[i], text, sizeof(text));
+                n += snprintf(buffer + n, size - (size_t) n, "%s%s", n > 0 ? " and " : "", text);
+        }
 }
 
 static void describe_policies(unsigned policies, char *buffer, size_t size) {
@@ -254,6 +266,57 @@ static void explain_limit(struct wire_explanation *ret, const struct refusal *re
         }
 }
 
+static const char *resource_key(enum resource_index index) {
+        static const char *const keys[_RESOURCE_MAX] = {
+                [RESOURCE_MEMLOCK] = "Memlock",
+                [RESOURCE_CPU_LATENCY] = "CpuLatency",
+                [RESOURCE_BLOCK_QUEUE] = "BlockQueue",
+                [RESOURCE_IRQ] = "IrqPriority",
+        };
+
+        return keys[index];
+}
+
+static void explain_resource(struct wire_explanation *ret, const struct refusal *refusal) {
+        const struct decision *decision = refusal->decision;
+        const char *name = decision->role ? decision->role->name : "(none)";
+        char asked[64], low[64], high[64];
+
+        resource_to_string(decision->resource, decision->asked, asked, sizeof(asked));
+        resource_to_string(decision->resource, decision->limit_low, low, sizeof(low));
+        resource_to_string(decision->resource, decision->limit, high, sizeof(high));
+
+        switch (refusal->reason) {
+        case REASON_RESOURCE_NOT_IN_ROLE:
+                TEXT("user %u asked for %s, of which role %s gives nothing", refusal->uid, asked,
+                     name);
+                HELP("%s= in [Role %s] sets what it gives; rtgrantctl policy shows the other roles",
+                     resource_key(decision->resource), name);
+                break;
+        case REASON_RESOURCE_LIMIT:
+                TEXT("user %u asked for %s; role %s gives from %s to %s", refusal->uid, asked, name,
+                     low, high);
+                HELP("%s= in [Role %s] sets the limit; with --clamp you get what it gives",
+                     resource_key(decision->resource), name);
+                break;
+        case REASON_MEMLOCK_QUOTA:
+                TEXT("user %u asked for %s; only %lld KiB of what may be lent are left", refusal->uid,
+                     asked, (long long) decision->limit / 1024);
+                HELP("end other programs that have it (rtgrantctl list; children inherit it); "
+                     "MemlockPerUser= in [Role %s] and MemlockMax= in [Broker] set the limits",
+                     name);
+                break;
+        case REASON_ON_BATTERY:
+                TEXT("user %u asked for %s; role %s gives it on mains power only", refusal->uid,
+                     asked, name);
+                HELP("plug the machine in; CpuLatencyOnBattery= in [Role %s] allows it without",
+                     name);
+                break;
+        default:
+                break;
+        }
+}
+
 static void explain_quota(struct wire_explanation *ret, const struct refusal *refusal) {
         const struct decision *decision = refusal->decision;
         const char *name = decision->role ? decision->role->name : "(none)";
@@ -290,13 +353,14 @@ static void explain_quota(struct wire_explanation *ret, const struct refusal *re
 
 static void explain_policy(struct wire_explanation *ret, const struct refusal *refusal) {
         const struct decision *decision = refusal->decision;
-        char wanted[64];
+        char wanted[200];
 
         describe_wanted(refusal->request, wanted, sizeof(wanted));
         explain_who(ret, refusal, wanted);
         explain_authority(ret, refusal, wanted);
         explain_limit(ret, refusal, wanted);
         explain_quota(ret, refusal);
+        explain_resource(ret, refusal);
 
         ret->asked = decision->asked;
         ret->limit = decision->limit;

@@ -22,6 +22,9 @@ static bool follow_exec(struct broker *broker, struct lease *lease) {
         struct thread leader;
         struct creds creds;
 
+        /* of a thread without values of its own nothing can be recognised */
+        if (!lease->grants[KIND_SCHED].held && !lease->grants[KIND_NICE].held)
+                return false;
         if (lease->thread.tid == pid || thread_open(&broker->kernel, pid, pid, &leader, &creds) < 0)
                 return false;
 
@@ -97,6 +100,8 @@ static void check_lease(struct broker *broker, struct lease *lease, bool caps_to
         lease->creds = now;
 
         r = grant_verify(lease);
+        if (r == 1)
+                r = resource_in_force(lease);
         if (r == 0 && lease->state == WIRE_LEASE_IN_FORCE)
                 lease_check_changed(broker, lease);
         else if (r == 1)

@@ -8,6 +8,10 @@
 #include "broker/grant.h"
 #include "broker/ids.h"
 
+#define WANTS_KEPT                                                                     \
+        (WIRE_WANT_SCHED | WIRE_WANT_NICE | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | \
+         WIRE_WANT_BLOCK_QUEUE | WIRE_WANT_IRQ)
+
 static bool policy_is_known(int policy) {
         return policy == SCHED_OTHER || policy == SCHED_FIFO || policy == SCHED_RR ||
                policy == SCHED_BATCH || policy == SCHED_IDLE || policy == SCHED_POLICY_DEADLINE ||
@@ -28,7 +32,7 @@ static bool record_is_sound(const struct lease_record *record) {
                 record->state == LEASE_RECORD_CHANGING) &&
                record->pid > 0 && record->tid > 0 && id_parse((uint64_t) record->pid, &pid) >= 0 &&
                id_parse((uint64_t) record->tid, &tid) >= 0 && record->want != 0 &&
-               (record->want & ~(uint32_t) (WIRE_WANT_SCHED | WIRE_WANT_NICE)) == 0 &&
+               (record->want & ~(uint32_t) WANTS_KEPT) == 0 &&
                record->lifetime <= WIRE_LIFETIME_SECONDS &&
                record->transport <= WIRE_TRANSPORT_REALTIMEKIT &&
                memchr(record->role, '\0', sizeof(record->role)) &&
@@ -202,9 +206,17 @@ void lease_recover(struct broker *broker, struct lease_recovery *ret) {
         for (unsigned slot = 0; slot < lease_store_n_slots(broker->store); slot++) {
                 const struct lease_record *record = lease_store_get(broker->store, slot);
 
-                if (record)
+                if (record && record->state != LEASE_RECORD_RESOURCE)
                         recover_slot(broker, slot, record, &recovery);
         }
+        /* and what they hold, now that it is known which of them go on */
+        for (unsigned slot = 0; slot < lease_store_n_slots(broker->store); slot++) {
+                const struct lease_record *record = lease_store_get(broker->store, slot);
+
+                if (record && record->state == LEASE_RECORD_RESOURCE)
+                        (void) resource_recover(broker, slot, record);
+        }
+        resource_recovered(broker);
 
         *ret = recovery;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "broker/kinds/kind.h"
+#include "broker/resource.h"
 #include "client/protocol.h"
 
 struct lease_store;
@@ -21,6 +22,27 @@ enum lease_record_state {
         LEASE_RECORD_INTENT = 1,        /* about to be put in force: next */
         LEASE_RECORD_LIVE = 2,          /* in force: set */
         LEASE_RECORD_CHANGING = 3,      /* in force: set, or already next */
+        LEASE_RECORD_RESOURCE = 4,      /* what the lease of that id holds of a resource */
+};
+
+struct lease_record_values {
+        uint64_t runtime_ns, deadline_ns, period_ns, other_flags;
+        int32_t policy, priority, nice;
+        uint32_t reset_on_fork;
+        int32_t nice_kind;              /* of the nice kind */
+        uint32_t nice_reset_on_fork;
+};
+
+/* A slot of its own for each resource that a lease holds. */
+struct lease_record_resource {
+        uint32_t kind;                  /* enum resource_index */
+        int32_t pid;
+        uint64_t key;
+        int64_t value;                  /* that this lease holds */
+        struct resource_value saved;    /* these three are the same in all records of a resource */
+        struct resource_value set;
+        struct resource_value next;     /* in force: set, or already this */
+        char label[WIRE_LABEL_SIZE];
 };
 
 /* One slot. Plain numbers of fixed size: the successor may be built by another compiler. */
@@ -37,16 +59,15 @@ struct lease_record {
         int32_t pid, tid;
         uint32_t uid, gid;
         uint32_t quota_uid;
-        uint32_t want;                  /* WIRE_WANT_SCHED, WIRE_WANT_NICE */
+        uint32_t want;                  /* enum wire_want */
         uint32_t lifetime;
         uint32_t transport;
-        struct lease_record_values {
-                uint64_t runtime_ns, deadline_ns, period_ns, other_flags;
-                int32_t policy, priority, nice;
-                uint32_t reset_on_fork;
-                int32_t nice_kind;      /* of the nice kind */
-                uint32_t nice_reset_on_fork;
-        } saved, set, next;
+        union {
+                struct {
+                        struct lease_record_values saved, set, next;
+                };
+                struct lease_record_resource resource; /* with LEASE_RECORD_RESOURCE */
+        };
         char role[WIRE_ROLE_SIZE];
         char reason[WIRE_REASON_SIZE];
 };

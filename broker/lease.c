@@ -111,6 +111,7 @@ struct lease *lease_free(struct broker *broker, struct lease *lease) {
 
         (void) sd_event_source_disable_unref(lease->ended);
         (void) sd_event_source_disable_unref(lease->expiry);
+        resource_release_all(broker, lease);
         lease_store_clear(broker->store, lease->slot);
         thread_close(&lease->thread);
         free(lease);
@@ -246,6 +247,8 @@ void lease_end(struct broker *broker, struct lease *lease, enum reason reason, c
         lease->ending = true;
         if (reason != REASON_THREAD_ENDED)
                 grant_restore(broker, lease);
+        /* the process may go on without the thread, and the machine without either */
+        resource_release_all(broker, lease);
 
         kind = reason == REASON_RELEASED || reason == REASON_THREAD_ENDED ||
                                reason == REASON_DISCONNECTED || reason == REASON_EXPIRED
@@ -297,7 +300,7 @@ void lease_save(struct broker *broker, const struct lease *lease,
                 .gid = lease->creds.rgid,
                 .quota_uid = lease->user->uid,
                 .want = (saved[KIND_SCHED].held ? WIRE_WANT_SCHED : 0) |
-                        (saved[KIND_NICE].held ? WIRE_WANT_NICE : 0),
+                        (saved[KIND_NICE].held ? WIRE_WANT_NICE : 0) | resource_held(lease),
                 .lifetime = lease->lifetime,
                 .transport = lease->transport,
                 .saved = values_to_record(&saved[KIND_SCHED].saved.sched,
@@ -315,11 +318,12 @@ void lease_save(struct broker *broker, const struct lease *lease,
 void lease_describe(struct broker *broker, struct lease *lease, struct wire_lease *ret) {
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
+        const char *irq = "", *block = "";
         struct sched_values now = {};
 
         if (sched_read(lease->thread.tid, &now) >= 0 && !lease->ending &&
             lease->state == WIRE_LEASE_IN_FORCE &&
-            !grant_is_in_force(lease, lease->thread.tid, &now))
+            (!grant_is_in_force(lease, lease->thread.tid, &now) || !resource_in_force(lease)))
                 lease_check_changed(broker, lease);
 
         *ret = (struct wire_lease) {
@@ -336,13 +340,21 @@ void lease_describe(struct broker *broker, struct lease *lease, struct wire_leas
                 .priority = now.priority,
                 .nice = now.nice,
                 .granted_want =
-                        (sched->held ? WIRE_WANT_SCHED : 0) | (nice->held ? WIRE_WANT_NICE : 0),
+                        (sched->held ? WIRE_WANT_SCHED : 0) | (nice->held ? WIRE_WANT_NICE : 0) |
+                        resource_held(lease),
                 .granted_policy = (uint32_t) sched->set.sched.policy,
                 .granted_priority = sched->set.sched.priority,
                 .granted_nice = nice->set.nice.nice,
                 .transport = lease->transport,
                 .lifetime = lease->lifetime,
+                .irq_priority = (int32_t) resource_held_value(lease, RESOURCE_IRQ, &irq),
+                .memlock_bytes = (uint64_t) resource_held_value(lease, RESOURCE_MEMLOCK, NULL),
+                .cpu_latency_us = (uint32_t) resource_held_value(lease, RESOURCE_CPU_LATENCY, NULL),
+                .block_max_sectors_kb =
+                        (uint32_t) resource_held_value(lease, RESOURCE_BLOCK_QUEUE, &block),
         };
+        text_copy(ret->irq, sizeof(ret->irq), irq);
+        text_copy(ret->block, sizeof(ret->block), block);
         memcpy(ret->id, lease->id, sizeof(ret->id));
         memcpy(ret->role, lease->role, sizeof(ret->role));
         memcpy(ret->reason, lease->reason, sizeof(ret->reason));

@@ -12,6 +12,7 @@
 
 #include "broker/kinds/kind.h"
 #include "broker/lease-store.h"
+#include "broker/resource.h"
 #include "broker/target.h"
 #include "broker/user.h"
 #include "client/protocol.h"
@@ -43,6 +44,8 @@ struct lease {
         struct creds creds;             /* as they must stay */
         uint64_t cap_permitted;         /* more than this must not be added */
         struct grant grants[_KIND_MAX];
+        struct hold *holds[LEASE_HOLDS_MAX]; /* owned; what it has of resources */
+        unsigned n_holds;
         char role[WIRE_ROLE_SIZE];
         size_t role_index;              /* in the policy in force; its quota counts this lease */
         char reason[WIRE_REASON_SIZE];

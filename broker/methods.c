@@ -73,7 +73,8 @@ static size_t method_hello(const struct call *call, const union wire_request *re
                          (broker->policy_error[0] != '\0' ? WIRE_STATE_POLICY_BROKEN : 0) |
                          (!broker->kernel.thread_pidfd ? WIRE_STATE_OLD_KERNEL : 0),
                 .features = WIRE_FEATURE_POLICY_VERB,
-                .kinds = WIRE_WANT_SCHED | WIRE_WANT_NICE,
+                .kinds = WIRE_WANT_SCHED | WIRE_WANT_NICE |
+                         resource_kinds_served(&broker->resources),
                 .uid = call->peer->uid,
                 .pid = (uint64_t) call->peer->pid,
                 .n_leases = lease_table_size(&broker->leases),
@@ -179,6 +180,7 @@ static size_t end_one(const struct call *call, struct lease *lease,
                       enum reason reason, const char *text) {
         struct lease after = *lease;
 
+        after.n_holds = 0;
         acquire_describe(lease, &ret->answer);
         ret->answer.previous_policy = ret->answer.policy;
         ret->answer.previous_priority = ret->answer.priority;

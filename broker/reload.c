@@ -101,18 +101,20 @@ static bool fit_lease(struct broker *broker, struct lease *lease) {
         const struct role *role = policy_find_role(broker_policy(broker), lease->role, NULL);
         struct grant_outcome outcome;
         struct wanted wanted;
-        bool lower;
+        bool lower, less;
 
         if (!role || !fit(lease, role, &wanted, &lower)) {
                 lease_end(broker, lease, REASON_POLICY_RELOAD,
                           "the new policy does not give it any more");
                 return true;
         }
+        less = resource_fit(broker, lease, role);
         /* What somebody else lowered meanwhile is not raised to the new limit. */
-        if (!lower || !is_above(lease, &wanted))
+        lower = lower && is_above(lease, &wanted);
+        if (!lower && !less)
                 return false;
 
-        if (grant_apply(broker, lease, &wanted, &outcome) != REASON_NONE) {
+        if (lower && grant_apply(broker, lease, &wanted, &outcome) != REASON_NONE) {
                 lease_end(broker, lease, REASON_POLICY_RELOAD,
                           "it could not be lowered to what the new policy gives");
                 return true;

@@ -31,6 +31,7 @@
 #define WIRE_REASON_SIZE 64
 #define WIRE_COMM_SIZE 64
 #define WIRE_DEVICE_SIZE 64
+#define WIRE_LABEL_SIZE 32
 #define WIRE_LEASE_ID_SIZE 16
 
 enum wire_verb {
@@ -109,8 +110,8 @@ struct wire_acquire {
         uint32_t block_max_sectors_kb;
         int32_t irq_priority;
         uint32_t padding;
-        char irq[WIRE_DEVICE_SIZE];
-        char block[WIRE_DEVICE_SIZE];
+        char irq[WIRE_DEVICE_SIZE];     /* card:0, usb:1-4, irq:16, ... */
+        char block[WIRE_DEVICE_SIZE];   /* a block device: its name (sda1) or number (8:1) */
 };
 
 struct wire_update {
@@ -185,6 +186,12 @@ struct wire_answer {
         int32_t previous_nice;
         uint32_t count;                 /* RESTORE_ALL: leases ended. RELOAD: leases lowered */
         char role[WIRE_ROLE_SIZE];      /* the role that served, or that came nearest */
+        uint64_t memlock_bytes;         /* what is lent to the lease; 0: nothing of it */
+        uint64_t memlock_locked;        /* of it, what the process has locked now */
+        uint32_t cpu_latency_us;
+        uint32_t block_max_sectors_kb;
+        int32_t irq_priority;
+        uint32_t granted_want;          /* enum wire_want that the lease holds now */
         struct wire_explanation explanation;
 };
 
@@ -268,13 +275,18 @@ struct wire_lease {
         int32_t granted_nice;
         uint32_t transport;
         uint32_t lifetime;
-        uint32_t padding;
+        int32_t irq_priority;           /* this and the following as granted, 0 if not held */
+        uint64_t memlock_bytes;
+        uint32_t cpu_latency_us;
+        uint32_t block_max_sectors_kb;
         char comm[WIRE_COMM_SIZE];      /* thread name, made printable */
         char role[WIRE_ROLE_SIZE];
         char reason[WIRE_REASON_SIZE];
+        char irq[WIRE_LABEL_SIZE];      /* the device, made printable and short */
+        char block[WIRE_LABEL_SIZE];
 };
 
-#define WIRE_LEASES_MAX 12
+#define WIRE_LEASES_MAX 11
 
 struct wire_list_reply {
         struct wire_header header;
@@ -328,8 +340,8 @@ struct wire_event {
 
 static_assert(sizeof(struct wire_header) == 16, "no padding");
 static_assert(sizeof(struct wire_acquire) == 336, "no padding");
-static_assert(sizeof(struct wire_answer) == 944, "no padding");
-static_assert(sizeof(struct wire_lease) == 280, "no padding");
+static_assert(sizeof(struct wire_answer) == 976, "no padding");
+static_assert(sizeof(struct wire_lease) == 360, "no padding");
 static_assert(sizeof(struct wire_list_reply) <= WIRE_RECORD_MAX, "fits a record");
 static_assert(sizeof(struct wire_hello_reply) <= WIRE_RECORD_MAX, "fits a record");
 static_assert(sizeof(struct wire_policy_reply) <= WIRE_RECORD_MAX, "fits a record");

@@ -87,6 +87,13 @@ enum rtgrant_reason {
         RTGRANT_REASON_CONNECTIONS_TOTAL = 45,
         RTGRANT_REASON_RESOURCES = 46,          /**< the broker is out of memory or descriptors */
 
+        RTGRANT_REASON_RESOURCE_NOT_IN_ROLE = 50, /**< the role gives nothing of that */
+        RTGRANT_REASON_RESOURCE_LIMIT = 51,     /**< outside of what the role gives of that */
+        RTGRANT_REASON_MEMLOCK_QUOTA = 52,      /**< of the user, or of all */
+        RTGRANT_REASON_RESOURCE_UNAVAILABLE = 53, /**< this machine or broker cannot give that */
+        RTGRANT_REASON_NO_SUCH_DEVICE = 54,
+        RTGRANT_REASON_ON_BATTERY = 55,         /**< the role gives that on mains power only */
+
         RTGRANT_REASON_KERNEL_CAPABILITY = 60,  /**< the broker lacks CAP_SYS_NICE */
         RTGRANT_REASON_KERNEL_RT_GROUP = 61,    /**< the cgroup has no real-time budget */
         RTGRANT_REASON_KERNEL_SECCOMP = 62,     /**< a system call filter on the broker */

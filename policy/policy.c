@@ -97,8 +97,13 @@ static bool check_ranges(struct trial *t) {
         const struct request *request = t->request;
         struct limit nice = { .asked = request->nice, .low = NICE_STRONGEST, .high = NICE_WEAKEST };
 
-        if (!request->wants_sched && !request->wants_nice)
+        if (!request->wants_sched && !request->wants_nice && request->resources == 0)
                 return refuse(t, REASON_INVALID, no_rule);
+        if (request->resources >> _RESOURCE_MAX != 0)
+                return refuse(t, REASON_INVALID, no_rule);
+        for (int i = 0; i < _RESOURCE_MAX; i++)
+                if (request->resources & 1U << i && request->values[i] <= 0)
+                        return refuse(t, REASON_INVALID, no_rule);
         if (request->wants_sched && !check_sched(t))
                 return false;
         if (request->wants_nice &&
@@ -243,6 +248,113 @@ static bool check_lifetime(struct trial *t) {
         return refuse_limit(t, REASON_LIFETIME_LIMIT, limit);
 }
 
+static struct rule resource_rule(const struct role *role, enum resource_index resource) {
+        static const enum role_key keys[_RESOURCE_MAX] = {
+                [RESOURCE_MEMLOCK] = ROLE_KEY_MEMLOCK,
+                [RESOURCE_CPU_LATENCY] = ROLE_KEY_CPU_LATENCY,
+                [RESOURCE_BLOCK_QUEUE] = ROLE_KEY_BLOCK_QUEUE,
+                [RESOURCE_IRQ] = ROLE_KEY_PRIORITY,
+        };
+
+        return role->rules[keys[resource]];
+}
+
+/* Of latency and queues less is more: there the low end of the band is the limit. */
+static bool resource_is_descending(enum resource_index resource) {
+        return resource == RESOURCE_CPU_LATENCY || resource == RESOURCE_BLOCK_QUEUE;
+}
+
+/* A refusal of one resource; with clamp the others may still be had. */
+static bool refuse_resource(struct trial *t, enum resource_index resource, enum reason reason,
+                            struct limit limit) {
+        struct decision *d = &t->decision;
+
+        if (t->request->clamp && (t->request->wants_sched || t->request->wants_nice ||
+                                  (d->resources & ~(1U << resource)) != 0)) {
+                d->resources &= ~(1U << resource);
+                d->resource = resource;
+                return clip(t, limit);
+        }
+
+        refuse_limit(t, reason, limit);
+        d->resource = resource;
+        return false;
+}
+
+static bool check_memlock(struct trial *t, struct limit limit) {
+        const struct situation *now = t->now;
+        const struct role *role = t->role;
+        uint64_t user_max = role->memlock_per_user_max, total_max = t->policy->memlock_max;
+        int64_t *value = &t->decision.values[RESOURCE_MEMLOCK];
+        uint64_t left;
+
+        if (user_max == 0)
+                user_max = (uint64_t) role->resources[RESOURCE_MEMLOCK].high;
+        limit.rule = role->rules[ROLE_KEY_MEMLOCK_PER_USER].file
+                             ? role->rules[ROLE_KEY_MEMLOCK_PER_USER]
+                             : limit.rule;
+        left = user_max > now->memlock_held ? user_max - now->memlock_held : 0;
+        if (total_max < now->memlock_total || total_max - now->memlock_total < left) {
+                left = total_max > now->memlock_total ? total_max - now->memlock_total : 0;
+                limit.rule = t->policy->rules[BROKER_KEY_MEMLOCK_MAX];
+        }
+        if ((uint64_t) *value <= left)
+                return true;
+
+        limit.low = limit.high = (int64_t) left;
+        if (!t->request->clamp || left == 0)
+                return refuse_resource(t, RESOURCE_MEMLOCK, REASON_MEMLOCK_QUOTA, limit);
+
+        *value = (int64_t) left;
+        return clip(t, limit);
+}
+
+static bool check_resource(struct trial *t, enum resource_index resource) {
+        const struct resource_band *band = &t->role->resources[resource];
+        int64_t *value = &t->decision.values[resource];
+        struct limit limit = {
+                .rule = resource_rule(t->role, resource),
+                .asked = *value,
+                .low = band->low,
+                .high = band->high,
+        };
+
+        if (!band->given)
+                return refuse_resource(t, resource, REASON_RESOURCE_NOT_IN_ROLE, limit);
+        if (t->request->unavailable[resource] != REASON_NONE)
+                return refuse_resource(t, resource, t->request->unavailable[resource],
+                                       (struct limit) { .rule = no_rule, .asked = *value });
+        if (resource == RESOURCE_CPU_LATENCY && t->now->on_battery &&
+            !t->role->cpu_latency_on_battery)
+                return refuse_resource(
+                        t, resource, REASON_ON_BATTERY,
+                        (struct limit) {
+                                .rule = t->role->rules[ROLE_KEY_CPU_LATENCY_ON_BATTERY],
+                                .asked = *value,
+                        });
+
+        if (*value < band->low || *value > band->high) {
+                bool more = resource_is_descending(resource) ? *value < band->low
+                                                             : *value > band->high;
+
+                /* Also with clamp: nothing becomes more than was asked. */
+                if (!t->request->clamp || !more)
+                        return refuse_resource(t, resource, REASON_RESOURCE_LIMIT, limit);
+                *value = resource_is_descending(resource) ? band->low : band->high;
+                clip(t, limit);
+        }
+
+        return resource != RESOURCE_MEMLOCK || check_memlock(t, limit);
+}
+
+static bool check_resources(struct trial *t) {
+        for (enum resource_index i = 0; i < _RESOURCE_MAX; i++)
+                if (t->request->resources & 1U << i && !check_resource(t, i))
+                        return false;
+
+        return true;
+}
+
 static bool check_broker(struct trial *t) {
         if (is_realtime(t->request) && !t->now->rt_possible)
                 return refuse(t, REASON_DEGRADED, no_rule);
@@ -293,14 +405,18 @@ static bool check_rate(struct trial *t) {
 
 /* What is granted if no check objects. */
 static struct decision decision_as_asked(const struct role *role, const struct request *request) {
-        return (struct decision) {
+        struct decision decision = {
                 .verdict = VERDICT_GRANT,
                 .role = role,
                 .policy = request->wants_sched ? request->policy : SCHED_OTHER,
                 .priority = is_realtime(request) ? request->priority : 0,
                 .nice = request->wants_nice ? request->nice : 0,
                 .lifetime_s = request->lifetime == LIFETIME_SECONDS ? request->lifetime_s : 0,
+                .resources = request->resources,
         };
+
+        memcpy(decision.values, request->values, sizeof(decision.values));
+        return decision;
 }
 
 static struct decision evaluate_role(const struct trial *caller, const struct role *role) {
@@ -310,14 +426,30 @@ static struct decision evaluate_role(const struct trial *caller, const struct ro
         t.decision = decision_as_asked(role, t.request);
 
         if (check_admission(&t) && check_policy(&t) && check_priority(&t) && check_nice(&t) &&
-            check_lifetime(&t) && check_broker(&t) && check_quotas(&t))
+            check_lifetime(&t) && check_resources(&t) && check_broker(&t) && check_quotas(&t))
                 (void) check_rate(&t);
 
         return t.decision;
 }
 
+static unsigned count_resources(unsigned resources) {
+        unsigned n = 0;
+
+        for (; resources != 0; resources &= resources - 1)
+                n++;
+        return n;
+}
+
+static unsigned missing_resources(const struct role *role, const struct request *request) {
+        unsigned given = 0;
+
+        for (int i = 0; i < _RESOURCE_MAX; i++)
+                given |= role->resources[i].given ? 1U << i : 0;
+        return count_resources(request->resources & ~given);
+}
+
 /* How far the request is outside of what the role gives; 0: within. */
-static unsigned role_distance(const struct role *role, const struct request *request) {
+static unsigned thread_distance(const struct role *role, const struct request *request) {
         int max = role_priority_max(role), nice_min = role->nice_min;
 
         if (!is_realtime(request))
@@ -332,6 +464,14 @@ static unsigned role_distance(const struct role *role, const struct request *req
         return request->priority > max ? (unsigned) (request->priority - max) : 0;
 }
 
+static unsigned role_distance(const struct role *role, const struct request *request) {
+        enum { MISSING = 1000 }; /* more than priorities or nice can be apart */
+        unsigned distance = thread_distance(role, request);
+
+        return distance == UINT32_MAX ? distance
+                                      : distance + MISSING * missing_resources(role, request);
+}
+
 /* Whether grant @a gives more than grant @b; likewise of what a yes of polkit would give. */
 static bool grant_is_better(const struct decision *a, const struct decision *b,
                             const struct request *request) {
@@ -341,6 +481,8 @@ static bool grant_is_better(const struct decision *a, const struct decision *b,
                 return a->policy == request->policy;
         if (a->nice != b->nice)
                 return a->nice < b->nice;
+        if (a->resources != b->resources)
+                return count_resources(a->resources) > count_resources(b->resources);
 
         return a->lifetime_s > b->lifetime_s;
 }

@@ -28,6 +28,26 @@ struct rule {
         unsigned line;          /* from 1 */
 };
 
+/*
+ * What can be granted besides the scheduling of a thread. Of a process: the memory it may lock; of
+ * the machine: how long its CPUs may take to wake up; of a disk: how much it is given at a time; of
+ * a device: the priority of its interrupt threads.
+ */
+enum resource_index {
+        RESOURCE_MEMLOCK,               /* bytes */
+        RESOURCE_CPU_LATENCY,           /* µs */
+        RESOURCE_BLOCK_QUEUE,           /* KiB a request, max_sectors_kb */
+        RESOURCE_IRQ,                   /* priority */
+        _RESOURCE_MAX,
+};
+
+/* What a role gives of a resource. */
+struct resource_band {
+        bool given;
+        int64_t low;
+        int64_t high;
+};
+
 /* Users or groups of a rule. */
 struct id_list {
         const uint32_t *ids;
@@ -47,6 +67,11 @@ enum role_key {
         ROLE_KEY_DENY_USERS,
         ROLE_KEY_DENY_GROUPS,
         ROLE_KEY_ACTION,
+        ROLE_KEY_MEMLOCK,
+        ROLE_KEY_MEMLOCK_PER_USER,
+        ROLE_KEY_CPU_LATENCY,
+        ROLE_KEY_CPU_LATENCY_ON_BATTERY,
+        ROLE_KEY_BLOCK_QUEUE,
         _ROLE_KEY_MAX,
 };
 
@@ -64,6 +89,9 @@ struct role {
         struct id_list deny_users;
         struct id_list deny_groups;
         const char *action;             /* of polkit, asked where no list decides; "": none */
+        struct resource_band resources[_RESOURCE_MAX];
+        uint64_t memlock_per_user_max;  /* bytes, all processes of a user; 0: as for one process */
+        bool cpu_latency_on_battery;
         struct rule rules[_ROLE_KEY_MAX];
 };
 
@@ -84,6 +112,7 @@ enum broker_key {
         BROKER_KEY_REALTIMEKIT_POLICY,
         BROKER_KEY_REALTIMEKIT_RTTIME,
         BROKER_KEY_REALTIMEKIT_RTTIME_UNSET,
+        BROKER_KEY_MEMLOCK_MAX,
         _BROKER_KEY_MAX,
 };
 
@@ -106,6 +135,7 @@ struct policy {
         int realtimekit_policy;         /* SCHED_RR or SCHED_FIFO: its clients cannot say */
         unsigned realtimekit_rttime_us; /* highest hard RLIMIT_RTTIME of its clients; published */
         bool realtimekit_rttime_unset;  /* serve its clients that have set none */
+        uint64_t memlock_max;           /* bytes, all processes of all users */
         struct rule rules[_BROKER_KEY_MAX];
 };
 
@@ -134,6 +164,9 @@ struct situation {
         unsigned threads_total;         /* leases of all users */
         unsigned grant_tokens;          /* left in the quota owner's bucket, for this grant */
         unsigned grant_wait_ms;         /* until the next token, if there is none */
+        uint64_t memlock_held;          /* bytes lent to other processes of the user, children too */
+        uint64_t memlock_total;         /* bytes lent to other processes of all users */
+        bool on_battery;
 };
 
 enum lifetime {
@@ -153,6 +186,9 @@ struct request {
         enum lifetime lifetime;
         unsigned lifetime_s;
         bool clamp;                     /* rather less than nothing */
+        unsigned resources;             /* bit 1 << enum resource_index: wanted */
+        int64_t values[_RESOURCE_MAX];  /* as far as wanted; above 0 */
+        enum reason unavailable[_RESOURCE_MAX]; /* why the machine cannot give it; else NONE */
 };
 
 enum verdict {
@@ -171,6 +207,9 @@ struct decision {
         int priority;
         int nice;
         unsigned lifetime_s;
+        unsigned resources;             /* bits of those granted; with clamp maybe not all asked */
+        int64_t values[_RESOURCE_MAX];
+        enum resource_index resource;   /* that was refused, with its reasons */
         int64_t asked;                  /* if denied or clamped by a limit; of a quota: the place */
         int64_t limit;
         int64_t limit_low;              /* lower end where the limit is a band, else as limit */
@@ -185,6 +224,8 @@ struct decision {
  *                  AUTHORITY_UNAVAILABLE, AUTHORITY_BUSY
  *   the role       POLICY_NOT_IN_ROLE (also: real-time, and the role has no priority band),
  *                  PRIORITY_LIMIT, NICE_LIMIT, LIFETIME_LIMIT
+ *   each resource  RESOURCE_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
+ *                  broker found out before (RESOURCE_UNAVAILABLE, NO_SUCH_DEVICE)
  *   the broker     DEGRADED
  *   quotas         THREADS_PER_ROLE, THREADS_PER_USER, THREADS_TOTAL, RATE
  *
@@ -193,6 +234,8 @@ struct decision {
  * Clamped, a priority above the band, a nice below the floor and a lifetime above the limit become
  * that limit, and FIFO becomes RR where the role has only RR. Nothing ever becomes more than was
  * asked: a priority below the band is refused, and so is RR where the role has only FIFO.
+ * A resource becomes the limit likewise (of latency and queues the lowest value is the most); one
+ * that cannot be had at all is left out, unless nothing else was asked.
  *
  * Who may use a role is decided by its Deny lists, then its Allow lists, then polkit if there is an
  * action to ask about; what a list decides polkit never turns round. Polkit is asked last: ASK

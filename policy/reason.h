@@ -47,6 +47,13 @@
         X(CONNECTIONS_PER_USER, 44, "connections-per-user")                                       \
         X(CONNECTIONS_TOTAL, 45, "connections-total")                                             \
         X(RESOURCES, 46, "resources")           /* the broker is out of memory or descriptors */  \
+        /* memory, latency, queues, devices */                                                    \
+        X(RESOURCE_NOT_IN_ROLE, 50, "resource-not-in-role")                                       \
+        X(RESOURCE_LIMIT, 51, "resource-limit")                                                   \
+        X(MEMLOCK_QUOTA, 52, "memlock-quota")   /* of the user, or of all */                      \
+        X(RESOURCE_UNAVAILABLE, 53, "resource-unavailable") /* this machine or broker has none */ \
+        X(NO_SUCH_DEVICE, 54, "no-such-device")                                                   \
+        X(ON_BATTERY, 55, "on-battery")                                                           \
         /* the kernel; told apart by probing, broker/kernel-cause.c */                            \
         X(KERNEL_CAPABILITY, 60, "kernel-capability") /* the broker lacks CAP_SYS_NICE */         \
         X(KERNEL_RT_GROUP, 61, "kernel-rt-group") /* cgroup without real-time budget */           \

@@ -55,6 +55,8 @@ const struct key broker_keys[_BROKER_KEY_MAX] = {
                                                  .offset = offsetof(struct policy,
                                                                     realtimekit_rttime_unset),
                                                  .no = "refuse", .yes = "accept" },
+        BROKER_KEY(MEMLOCK_MAX) = { "MemlockMax", "75%", .parse = parse_size,
+                                    .offset = offsetof(struct policy, memlock_max) },
 };
 
 const struct key role_keys[_ROLE_KEY_MAX] = {
@@ -78,6 +80,15 @@ const struct key role_keys[_ROLE_KEY_MAX] = {
         ROLE_KEY(DENY_GROUPS) = { "DenyGroups", "", .parse = parse_groups,
                                   .offset = offsetof(struct role, deny_groups) },
         ROLE_KEY(ACTION) = { "PolkitAction", "", .parse = parse_action },
+        ROLE_KEY(MEMLOCK) = { "Memlock", "none", .parse = parse_memlock },
+        ROLE_KEY(MEMLOCK_PER_USER) = { "MemlockPerUser", "none", .parse = parse_size,
+                                       .offset = offsetof(struct role, memlock_per_user_max) },
+        ROLE_KEY(CPU_LATENCY) = { "CpuLatency", "none", .parse = parse_cpu_latency },
+        ROLE_KEY(CPU_LATENCY_ON_BATTERY) = { "CpuLatencyOnBattery", "yes", .parse = parse_bool,
+                                             .offset = offsetof(struct role,
+                                                                cpu_latency_on_battery),
+                                             .no = "no", .yes = "yes" },
+        ROLE_KEY(BLOCK_QUEUE) = { "BlockQueue", "none", .parse = parse_block_queue },
 };
 
 const struct key *key_find(const struct key *keys, size_t n_keys, const char *name,

@@ -22,5 +22,9 @@ bool parse_nice(const struct value_context *context, const char *value, void *ba
 bool parse_users(const struct value_context *context, const char *value, void *base);
 bool parse_groups(const struct value_context *context, const char *value, void *base);
 bool parse_action(const struct value_context *context, const char *value, void *base);
+bool parse_size(const struct value_context *context, const char *value, void *base);
+bool parse_memlock(const struct value_context *context, const char *value, void *base);
+bool parse_cpu_latency(const struct value_context *context, const char *value, void *base);
+bool parse_block_queue(const struct value_context *context, const char *value, void *base);
 
 #endif

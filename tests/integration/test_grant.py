@@ -87,12 +87,35 @@ def test_S2_what_cannot_be(daemon, values):
     assert_granted(client.acquire(), FIFO, 5)
 
 
-@pytest.mark.parametrize("want", [4, 8, 16, 32, wire.WANT_SCHED | 4])
-def test_kinds_that_are_not_there_are_refused_whole(daemon, want):
+RESOURCES = {
+    wire.WANT_MEMLOCK: {"memlock_bytes": 4096},
+    wire.WANT_CPU_LATENCY: {"cpu_latency_us": 100},
+    wire.WANT_IRQ: {"irq_priority": 90, "irq": "irq:1"},
+    wire.WANT_BLOCK_QUEUE: {"block_max_sectors_kb": 64, "block": "loop0"},
+}
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+@pytest.mark.parametrize("want", [0, wire.WANT_SCHED])
+def test_kinds_that_are_not_in_the_role_are_refused_whole(daemon, want, kind):
     client = daemon.client(ALICE)
 
-    assert_refused(client.acquire(want=want, policy=FIFO, priority=5), "unsupported")
+    answer = client.acquire(want=want | kind, policy=FIFO, priority=5, **RESOURCES[kind])
+
+    assert_refused(answer, "resource-not-in-role")
     assert client.sched() == (OTHER, 0, 0, False)
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+def test_half_a_request_is_refused(daemon, kind):
+    client = daemon.client(ALICE)
+
+    assert_refused(client.acquire(want=kind), "invalid")
+    assert_refused(client.acquire(want=wire.WANT_NICE, **RESOURCES[kind]), "invalid")
+    for name in RESOURCES[kind]:
+        values = {**RESOURCES[kind], name: None}
+        half = {key: value for key, value in values.items() if value is not None}
+        assert_refused(client.acquire(want=kind, **half), "invalid")
 
 
 def test_nice_alone(either):
@@ -231,7 +254,7 @@ def test_hello_tells_what_may_be_had(daemon):
     offers = {offer.role: offer for offer in hello.offers}
 
     assert hello.uid == ALICE
-    assert hello.kinds == BOTH
+    assert hello.kinds & BOTH == BOTH
     assert not hello.state & (wire.STATE_ADMIN | wire.STATE_DEGRADED | wire.STATE_POLICY_BROKEN)
     assert [*offers] == ["desktop", "studio"]
     assert (offers["desktop"].priority_min, offers["desktop"].priority_max) == (1, 20)

@@ -26,6 +26,10 @@ EVENT = 0x4000
 
 WANT_SCHED = 1
 WANT_NICE = 2
+WANT_MEMLOCK = 4
+WANT_CPU_LATENCY = 8
+WANT_IRQ = 16
+WANT_BLOCK_QUEUE = 32
 
 LIFETIME_THREAD = 0
 LIFETIME_CONNECTION = 1
@@ -58,7 +62,7 @@ EVENT_CHANGED = 5
 EVENT_LOWERED = 6
 
 OFFERS_MAX = 16
-LEASES_MAX = 12
+LEASES_MAX = 11
 POLICY_ENTRIES_MAX = 9
 
 REASONS = {
@@ -94,6 +98,12 @@ REASONS = {
     "connections-per-user": 44,
     "connections-total": 45,
     "resources": 46,
+    "resource-not-in-role": 50,
+    "resource-limit": 51,
+    "memlock-quota": 52,
+    "resource-unavailable": 53,
+    "no-such-device": 54,
+    "on-battery": 55,
     "kernel-capability": 60,
     "kernel-rt-group": 61,
     "kernel-seccomp": 62,
@@ -171,6 +181,12 @@ RECORDS = {
         ("previous_nice", "i"),
         ("count", "I"),
         ("role", "32s"),
+        ("memlock_bytes", "Q"),
+        ("memlock_locked", "Q"),
+        ("cpu_latency_us", "I"),
+        ("block_max_sectors_kb", "I"),
+        ("irq_priority", "i"),
+        ("granted_want", "I"),
         ("explanation", "explanation"),
     ),
     "hello_reply": (
@@ -261,10 +277,15 @@ PARTS = {
         ("granted_nice", "i"),
         ("transport", "I"),
         ("lifetime", "I"),
-        ("padding", "I"),
+        ("irq_priority", "i"),
+        ("memlock_bytes", "Q"),
+        ("cpu_latency_us", "I"),
+        ("block_max_sectors_kb", "I"),
         ("comm", "64s"),
         ("role", "32s"),
         ("reason", "64s"),
+        ("irq", "32s"),
+        ("block", "32s"),
     ),
     "policy_entry": (("section", "40s"), ("key", "32s"), ("value", "200s"), ("origin", "160s")),
 }

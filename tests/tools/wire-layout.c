@@ -56,7 +56,10 @@ static void print_replies(void) {
         FIELD(answer, tid), FIELD(answer, policy), FIELD(answer, priority), FIELD(answer, nice);
         FIELD(answer, reset_on_fork), FIELD(answer, previous_policy);
         FIELD(answer, previous_priority), FIELD(answer, previous_nice);
-        FIELD(answer, count), FIELD(answer, role), FIELD(answer, explanation);
+        FIELD(answer, count), FIELD(answer, role);
+        FIELD(answer, memlock_bytes), FIELD(answer, memlock_locked);
+        FIELD(answer, cpu_latency_us), FIELD(answer, block_max_sectors_kb);
+        FIELD(answer, irq_priority), FIELD(answer, granted_want), FIELD(answer, explanation);
 
         RECORD(offer);
         FIELD(offer, role), FIELD(offer, reason), FIELD(offer, policies);
@@ -82,8 +85,11 @@ static void print_listings(void) {
         FIELD(lease, uid), FIELD(lease, state), FIELD(lease, policy), FIELD(lease, priority);
         FIELD(lease, nice), FIELD(lease, granted_want), FIELD(lease, granted_policy);
         FIELD(lease, granted_priority), FIELD(lease, granted_nice);
-        FIELD(lease, transport), FIELD(lease, lifetime), FIELD(lease, padding);
+        FIELD(lease, transport), FIELD(lease, lifetime), FIELD(lease, irq_priority);
+        FIELD(lease, memlock_bytes), FIELD(lease, cpu_latency_us);
+        FIELD(lease, block_max_sectors_kb);
         FIELD(lease, comm), FIELD(lease, role), FIELD(lease, reason);
+        FIELD(lease, irq), FIELD(lease, block);
 
         RECORD(list_reply);
         FIELD(list_reply, reason), FIELD(list_reply, n_leases), FIELD(list_reply, next);
@@ -108,7 +114,8 @@ static void print_numbers(void) {
         NUMBER(HELLO), NUMBER(ACQUIRE), NUMBER(UPDATE), NUMBER(RENEW), NUMBER(RELEASE);
         NUMBER(LIST), NUMBER(WATCH), NUMBER(REVOKE), NUMBER(RELOAD), NUMBER(RESTORE_ALL);
         NUMBER(POLICY), NUMBER(REPLY), NUMBER(EVENT);
-        NUMBER(WANT_SCHED), NUMBER(WANT_NICE);
+        NUMBER(WANT_SCHED), NUMBER(WANT_NICE), NUMBER(WANT_MEMLOCK), NUMBER(WANT_CPU_LATENCY);
+        NUMBER(WANT_IRQ), NUMBER(WANT_BLOCK_QUEUE);
         NUMBER(LIFETIME_THREAD), NUMBER(LIFETIME_CONNECTION), NUMBER(LIFETIME_SECONDS);
         NUMBER(ACQUIRE_DRY_RUN), NUMBER(ACQUIRE_CLAMP), NUMBER(ACQUIRE_PIDFD);
         NUMBER(LIST_ALL);

@@ -85,6 +85,7 @@ static int tear_down(void **state) {
         (void) broker_end_all(&w->broker, REASON_SHUTDOWN, "the test is over");
         w->broker.check = sd_event_source_disable_unref(w->broker.check);
         lease_table_done(&w->broker.leases);
+        resource_table_done(&w->broker.resources);
         user_table_done(&w->broker.users);
         (void) lease_store_close(w->broker.store);
         (void) policy_store_free(w->broker.policy);
@@ -112,6 +113,7 @@ static int set_up(void **state) {
                 policy_store_parse("p", policy, sizeof(policy) - 1, &w->broker.policy, NULL), 0);
         assert_int_equal(lease_store_open(w->dir, &w->broker.store), 0);
         lease_table_init(&w->broker.leases);
+        resource_table_init(&w->broker.resources);
         user_table_init(&w->broker.users);
         w->broker.self.over_budget = true; /* the test itself stays where it is */
         *state = w;
@@ -266,7 +268,7 @@ static void number_of_nobody(struct world *w) {
         }
 
 UNTRUE(state_0, r->state = 0)
-UNTRUE(state_4, r->state = 4)
+UNTRUE(state_5, r->state = 5)
 UNTRUE(pid_0, r->pid = 0)
 UNTRUE(pid_minus_1, r->pid = -1)
 UNTRUE(pid_too_high, r->pid = ID_MAX + 1)
@@ -274,7 +276,7 @@ UNTRUE(tid_0, r->tid = 0)
 UNTRUE(tid_minus_1, r->tid = -1)
 UNTRUE(tid_too_high, r->tid = INT32_MAX)
 UNTRUE(want_nothing, r->want = 0)
-UNTRUE(want_more, r->want |= WIRE_WANT_MEMLOCK)
+UNTRUE(want_more, r->want |= 1 << 6)
 UNTRUE(want_unknown, r->want |= 0x80000000)
 UNTRUE(lifetime, r->lifetime = 3)
 UNTRUE(transport, r->transport = 3)
@@ -319,7 +321,7 @@ static const struct recover_case cases[] = {
         { "a number that nobody has", number_of_nobody, ENDED, true },
 
         { "state 0", untrue_state_0, DAMAGED, true },
-        { "state 4", untrue_state_4, DAMAGED, true },
+        { "state 5", untrue_state_5, DAMAGED, true },
         { "process 0", untrue_pid_0, DAMAGED, true },
         { "process -1", untrue_pid_minus_1, DAMAGED, true },
         { "process too high", untrue_pid_too_high, DAMAGED, true },

@@ -468,12 +468,13 @@ static void test_every_key_arrives(void **state) {
                 "GrantBurst=15\r\nGrantRefill=16ms\r\nMessageBurst=17\r\nMessageRefill=18us\r\n"
                 "UserNamespaces=yes\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
                 "RealtimeKitRole=a\r\nRealtimeKitPolicy=fifo\r\nRealtimeKitRTTime=19ms\r\n"
-                "RealtimeKitRTTimeUnset=accept\r\n"
+                "RealtimeKitRTTimeUnset=accept\r\nMemlockMax=64M\r\n"
                 "  [Role a]  \r\nPriority=1\r\n"
                 "[Role b]\r\n\tDescription =\t Gr\xc3\xbc\xc3\x9f Gott \r\nPolicy=rr\tother\r\n"
                 "Priority=21-42\r\nNice=-13\r\nThreadsPerUser=5\r\nLifetimeMax=2min\r\n"
                 "AllowUsers=root 7\r\nAllowGroups=*\r\nDenyUsers=8 9 *\r\nDenyGroups=root\r\n"
-                "PolkitAction=org.example.b\r");
+                "PolkitAction=org.example.b\r\nMemlock=3M\r\nMemlockPerUser=1G\r\n"
+                "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r");
         const struct policy *p = &store->policy;
         const struct role *role = &p->roles[1];
 
@@ -493,6 +494,7 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(p->realtimekit_policy, SCHED_FIFO);
         assert_int_equal(p->realtimekit_rttime_us, 19000);
         assert_true(p->realtimekit_rttime_unset);
+        assert_int_equal(p->memlock_max, 64 << 20);
         for (unsigned i = 0; i < _BROKER_KEY_MAX; i++)
                 assert_int_equal(p->rules[i].line, 2 + i);
 
@@ -512,8 +514,18 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(role->deny_groups.n_ids, 1);
         assert_int_equal(role->deny_groups.ids[0], 0);
         assert_string_equal(role->action, "org.example.b");
+        assert_true(role->resources[RESOURCE_MEMLOCK].given);
+        assert_int_equal(role->resources[RESOURCE_MEMLOCK].high, 3 << 20);
+        assert_int_equal(role->memlock_per_user_max, 1 << 30);
+        assert_true(role->resources[RESOURCE_CPU_LATENCY].given);
+        assert_int_equal(role->resources[RESOURCE_CPU_LATENCY].low, 10);
+        assert_false(role->cpu_latency_on_battery);
+        assert_true(role->resources[RESOURCE_BLOCK_QUEUE].given);
+        assert_int_equal(role->resources[RESOURCE_BLOCK_QUEUE].low, 64);
+        assert_int_equal(role->resources[RESOURCE_BLOCK_QUEUE].high, 512);
+        assert_false(role->resources[RESOURCE_IRQ].given);
         for (unsigned i = 0; i < _ROLE_KEY_MAX; i++)
-                assert_int_equal(role->rules[i].line, 21 + i);
+                assert_int_equal(role->rules[i].line, 22 + i);
         policy_store_free(store);
 }
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RTGRANT_BROKER_KINDS_RESOURCES_H
+#define RTGRANT_BROKER_KINDS_RESOURCES_H
+
+/* The kinds of grant that leases share, and what else these files know. */
+
+#include "broker/resource.h"
+
+extern const struct resource_kind resource_memlock;
+extern const struct resource_kind resource_cpu_latency;
+extern const struct resource_kind resource_block_queue;
+
+/* Bytes that the process has locked now; 0 if it cannot be told. */
+uint64_t memlock_locked(pid_t pid);
+
+/*
+ * A raised limit is inherited by children, who may outlive their parent. What processes of @uid,
+ * other than those in @table, may lock above the least that those in it could before.
+ */
+uint64_t memlock_inherited(GHashTable *table, uid_t uid);
+
+/* Whether the machine runs on a battery: there is one, and nothing that feeds it is plugged in. */
+bool power_is_battery(void);
+bool power_is_battery_in(const char *dir);
+
+#endif

@@ -14,6 +14,7 @@
 #include "broker/closer.h"
 #include "broker/config.h"
 #include "broker/event-source.h"
+#include "broker/irq/table.h"
 #include "broker/lease-recover.h"
 #include "broker/reload.h"
 #include "broker/server.h"
@@ -97,6 +98,18 @@ static int open_server(struct broker *broker) {
                 log_write(broker->log, LOG_ERR, NULL, "cannot listen on %s: %s", path,
                           strerror(-r));
         return r;
+}
+
+static int open_irqs(struct broker *broker) {
+        const struct irq_table_options options = {
+                .event = broker->event,
+                .log = broker->log,
+                .kernel = &broker->kernel,
+                .state_dir = broker->options.state_dir,
+                .roots = irq_roots_system,
+        };
+
+        return irq_table_new(&options, &broker->irqs);
 }
 
 static void recover(struct broker *broker) {
@@ -184,6 +197,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
                 r = open_server(broker);
         if (r >= 0)
                 r = open_state(broker);
+        if (r >= 0)
+                r = open_irqs(broker);
         if (r < 0) {
                 (void) broker_free(broker);
                 return r;
@@ -193,6 +208,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
         resource_table_init(&broker->resources);
         resource_table_log(&broker->resources, log);
         recover(broker);
+        irq_table_set_rules(broker->irqs, broker_policy(broker)->irqs,
+                            broker_policy(broker)->n_irqs);
         broker_apply_authority(broker);
         start_bus(broker);
 
@@ -205,6 +222,7 @@ struct broker *broker_free(struct broker *broker) {
                 return NULL;
 
         (void) broker_end_all(broker, REASON_SHUTDOWN, "the broker stops");
+        broker->irqs = irq_table_free(broker->irqs);
         stop_bus(broker);
         broker->server = server_free(broker->server);
         broker->closer = closer_free(broker->closer);

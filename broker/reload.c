@@ -7,6 +7,7 @@
 
 #include "broker/cleanup.h"
 #include "broker/grant.h"
+#include "broker/irq/table.h"
 #include "broker/text.h"
 
 static void drop_word(char *text, const char *word) {
@@ -189,6 +190,8 @@ enum reason broker_reload(struct broker *broker, unsigned *ret_n_lowered) {
         broker_apply_authority(broker);
         user_table_apply_policy(&broker->users, broker_policy(broker), broker_now_us(broker));
         recount_roles(broker);
+        irq_table_set_rules(broker->irqs, broker_policy(broker)->irqs,
+                            broker_policy(broker)->n_irqs);
 
         n = broker_fit_leases(broker);
 

@@ -21,6 +21,7 @@
 
 #define POLICY_ROLE_NAME_MAX 31 /* bytes, without the NUL; as on the wire */
 #define POLICY_ROLES_MAX 16
+#define POLICY_IRQS_MAX 32
 
 /* Where a value was set. */
 struct rule {
@@ -116,9 +117,25 @@ enum broker_key {
         _BROKER_KEY_MAX,
 };
 
+/* An interrupt that is raised as long as the broker runs: [Irq NAME]. */
+enum irq_key {
+        IRQ_KEY_DEVICE,
+        IRQ_KEY_PRIORITY,
+        _IRQ_KEY_MAX,
+};
+
+struct irq_rule {
+        const char *name;               /* borrowed; outlives the policy, as all strings */
+        const char *device;             /* "card:0", "irq:16" */
+        int priority;                   /* 1..POLICY_PRIORITY_CEILING */
+        struct rule rules[_IRQ_KEY_MAX];
+};
+
 struct policy {
         const struct role *roles;
         size_t n_roles;                 /* 1..POLICY_ROLES_MAX */
+        const struct irq_rule *irqs;
+        size_t n_irqs;                  /* 0..POLICY_IRQS_MAX */
         size_t default_role;            /* index: named in the refusal when no role fits */
         unsigned threads_max;           /* leased threads, of all users */
         unsigned threads_per_user_max;

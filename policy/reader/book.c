@@ -36,6 +36,7 @@ struct policy_store *book_open(void) {
         book->blocks = g_ptr_array_new_with_free_func(g_free);
         store->book = book;
         store->policy.roles = book->roles;
+        store->policy.irqs = book->irqs;
 
         add_section(store, (struct section) {
                 .title = "Broker",
@@ -76,6 +77,26 @@ struct section *book_add_role(struct policy_store *store, const char *name, size
                 .n_keys = _ROLE_KEY_MAX,
                 .base = role,
                 .rules = role->rules,
+        });
+}
+
+struct section *book_add_irq(struct policy_store *store, const char *name, size_t length) {
+        g_autofree char *title = g_strdup_printf("Irq %.*s", (int) length, name);
+        struct policy_book *book = store->book;
+        struct irq_rule *irq;
+
+        if (store->policy.n_irqs == POLICY_IRQS_MAX)
+                return NULL;
+
+        irq = &book->irqs[store->policy.n_irqs++];
+        irq->name = g_string_chunk_insert_len(book->strings, name, (gssize) length);
+
+        return add_section(store, (struct section) {
+                .title = g_string_chunk_insert(book->strings, title),
+                .keys = irq_keys,
+                .n_keys = _IRQ_KEY_MAX,
+                .base = irq,
+                .rules = irq->rules,
         });
 }
 
@@ -173,6 +194,19 @@ static void check_use(const struct role *role, struct report *report) {
                                role->name);
 }
 
+static void check_irqs(const struct policy *policy, const char *file, struct report *report) {
+        for (size_t i = 0; i < policy->n_irqs; i++) {
+                const struct irq_rule *irq = &policy->irqs[i];
+                const struct rule *at = &irq->rules[IRQ_KEY_DEVICE];
+
+                if (!at->file)
+                        at = &irq->rules[IRQ_KEY_PRIORITY];
+                if (irq->device[0] == '\0' && report->error == 0)
+                        report_fault(report, at->file ? *at : (struct rule) { .file = file },
+                                     "[Irq %s] has no Device=", irq->name);
+        }
+}
+
 void book_check(struct policy_store *store, const char *file, struct report *report) {
         struct policy *policy = &store->policy;
 
@@ -188,6 +222,7 @@ void book_check(struct policy_store *store, const char *file, struct report *rep
                            &policy->realtimekit_role, report))
                 check_realtimekit(policy, report);
 
+        check_irqs(policy, file, report);
         for (size_t i = 0; i < policy->n_roles; i++) {
                 check_use(&policy->roles[i], report);
                 for (size_t j = 0; j < i; j++)

@@ -91,6 +91,13 @@ const struct key role_keys[_ROLE_KEY_MAX] = {
         ROLE_KEY(BLOCK_QUEUE) = { "BlockQueue", "none", .parse = parse_block_queue },
 };
 
+const struct key irq_keys[_IRQ_KEY_MAX] = {
+        [IRQ_KEY_DEVICE] = { "Device", "", .parse = parse_irq_device },
+        [IRQ_KEY_PRIORITY] = { "Priority", "90", .parse = parse_count,
+                               .offset = offsetof(struct irq_rule, priority), .min = 1,
+                               .max = POLICY_PRIORITY_CEILING, .range = "1 to 94" },
+};
+
 const struct key *key_find(const struct key *keys, size_t n_keys, const char *name,
                            size_t length) {
         for (size_t i = 0; i < n_keys; i++)

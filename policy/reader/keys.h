@@ -22,7 +22,7 @@ struct value_context {
 struct key {
         const char *name;
         const char *fallback;   /* the default, as one would write it */
-        /* Stores @value in @base, a struct policy or struct role, or reports what is wrong. */
+        /* Stores @value in @base, the struct of its section, or reports what is wrong. */
         bool (*parse)(const struct value_context *context, const char *value, void *base);
         size_t offset;          /* of the field in @base, for the parsers of numbers */
         uint64_t min;           /* times: in µs */
@@ -35,6 +35,7 @@ struct key {
 
 extern const struct key broker_keys[_BROKER_KEY_MAX];
 extern const struct key role_keys[_ROLE_KEY_MAX];
+extern const struct key irq_keys[_IRQ_KEY_MAX];
 
 /* The key of that very name; NULL if there is none. */
 const struct key *key_find(const struct key *keys, size_t n_keys, const char *name, size_t length);

@@ -69,36 +69,61 @@ static const char *section_hint(const struct scan_line *line) {
                 return ", did you mean [Broker]?";
         if (g_ascii_strncasecmp(line->name, "role", strlen("role")) == 0)
                 return ", did you mean [Role NAME]?";
+        if (g_ascii_strncasecmp(line->name, "irq", strlen("irq")) == 0)
+                return ", did you mean [Irq NAME]?";
 
-        return ": there are [Broker] and [Role NAME]";
+        return ": there are [Broker], [Role NAME] and [Irq NAME]";
 }
 
-/* The section of that title, a new role if need be; NULL: reported. */
-static struct section *find_or_add_section(struct merge *m, const struct scan_line *line) {
-        static const char prefix[] = "Role ";
-        const size_t prefix_length = sizeof(prefix) - 1;
-        const char *name = line->name + prefix_length;
-        size_t length = line->name_length;
-        struct excerpt shown = excerpt(line->name, length);
-        struct section *section;
+/* What [KIND NAME] can be. */
+static const struct named_section {
+        const char *prefix;
+        const char *what;
+        struct section *(*add)(struct policy_store *store, const char *name, size_t length);
+        int n_max;
+} named_sections[] = {
+        { "Role ", "role", book_add_role, POLICY_ROLES_MAX },
+        { "Irq ", "irq", book_add_irq, POLICY_IRQS_MAX },
+};
 
-        section = book_find_section(m->store, line->name, length);
+static const struct named_section *find_kind(const struct scan_line *line) {
+        for (size_t i = 0; i < G_N_ELEMENTS(named_sections); i++)
+                if (line->name_length >= strlen(named_sections[i].prefix) &&
+                    memcmp(line->name, named_sections[i].prefix,
+                           strlen(named_sections[i].prefix)) == 0)
+                        return &named_sections[i];
+
+        return NULL;
+}
+
+/* The section of that title, a new one if need be; NULL: reported. */
+static struct section *find_or_add_section(struct merge *m, const struct scan_line *line) {
+        const struct named_section *kind = find_kind(line);
+        struct excerpt shown = excerpt(line->name, line->name_length);
+        struct section *section;
+        const char *name;
+        size_t length;
+
+        section = book_find_section(m->store, line->name, line->name_length);
         if (section)
                 return section;
 
-        if (length < prefix_length || memcmp(line->name, prefix, prefix_length) != 0) {
+        if (!kind) {
                 add_fault(m, line, "unknown section [%s]%s", shown.text, section_hint(line));
                 return NULL;
         }
-        if (!role_name_is_valid(name, length - prefix_length)) {
-                add_fault(m, line, "[%s]: the name of a role is 1 to %d of A-Z a-z 0-9 _ -",
-                          shown.text, POLICY_ROLE_NAME_MAX);
+        name = line->name + strlen(kind->prefix);
+        length = line->name_length - strlen(kind->prefix);
+        if (!role_name_is_valid(name, length)) {
+                add_fault(m, line, "[%s]: the name of %s %s is 1 to %d of A-Z a-z 0-9 _ -",
+                          shown.text, kind->what[0] == 'i' ? "an" : "a", kind->what,
+                          POLICY_ROLE_NAME_MAX);
                 return NULL;
         }
 
-        section = book_add_role(m->store, name, length - prefix_length);
+        section = kind->add(m->store, name, length);
         if (!section)
-                add_fault(m, line, "[%s]: more than %d roles", shown.text, POLICY_ROLES_MAX);
+                add_fault(m, line, "[%s]: more than %d %ss", shown.text, kind->n_max, kind->what);
         return section;
 }
 
@@ -120,17 +145,34 @@ static void take_section(struct merge *m, const struct scan_line *line) {
                 *seen = line->number;
 }
 
+/* Where a key belongs that is not of @section; NULL if nowhere. */
+static const char *home_of(const struct section *section, const struct scan_line *line) {
+        const struct {
+                const struct key *keys;
+                size_t n_keys;
+                const char *title;
+        } homes[] = {
+                { broker_keys, _BROKER_KEY_MAX, "[Broker]" },
+                { role_keys, _ROLE_KEY_MAX, "[Role NAME]" },
+                { irq_keys, _IRQ_KEY_MAX, "[Irq NAME]" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(homes); i++)
+                if (homes[i].keys != section->keys &&
+                    key_find(homes[i].keys, homes[i].n_keys, line->name, line->name_length))
+                        return homes[i].title;
+
+        return NULL;
+}
+
 static void add_unknown_key(struct merge *m, const struct scan_line *line) {
         const struct section *section = m->section;
         struct excerpt shown = excerpt(line->name, line->name_length);
-        bool in_broker = section->keys == broker_keys;
-        const char *near;
+        const char *home = home_of(section, line), *near;
 
-        if (key_find(in_broker ? role_keys : broker_keys,
-                     in_broker ? (size_t) _ROLE_KEY_MAX : (size_t) _BROKER_KEY_MAX, line->name,
-                     line->name_length)) {
-                add_fault(m, line, "%s= is a key of %s, not of [%s]", shown.text,
-                          in_broker ? "[Role NAME]" : "[Broker]", section->title);
+        if (home) {
+                add_fault(m, line, "%s= is a key of %s, not of [%s]", shown.text, home,
+                          section->title);
                 return;
         }
 

@@ -27,4 +27,7 @@ bool parse_memlock(const struct value_context *context, const char *value, void 
 bool parse_cpu_latency(const struct value_context *context, const char *value, void *base);
 bool parse_block_queue(const struct value_context *context, const char *value, void *base);
 
+/* reader/irq.c */
+bool parse_irq_device(const struct value_context *context, const char *value, void *base);
+
 #endif

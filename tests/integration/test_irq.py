@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Interrupt threads: which they are, and who may raise them."""
 
+import contextlib
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import kernel
 from agent import ALICE
 from conftest import BUILD
+from kernel import FIFO
 
 RTGRANTCTL = BUILD / "client" / "rtgrantctl"
 
@@ -120,3 +124,97 @@ def test_what_kernel_threads_are_for():
     threads = {t["name"]: t for t in shown["kernel_threads"]}
     assert "cannot be changed" in threads["migration/0"]["for"]
     assert "ksoftirqd/0" in threads
+
+
+# ---- on this machine's own threads ----
+
+
+def real_threads():
+    """{tid: irq} of the interrupt threads there are."""
+    found = {}
+    for status in Path("/proc/2/task/2").glob("children"):
+        for tid in status.read_text(encoding="ascii").split():
+            with contextlib.suppress(OSError):
+                name = Path("/proc", tid, "comm").read_text(encoding="utf-8").strip()
+                match = re.fullmatch(r"irq/(\d+)-.*", name)
+                if match:
+                    found[int(tid)] = int(match[1])
+    return found
+
+
+class Line:
+    """An interrupt that one thread serves."""
+
+    def __init__(self, tid, irq):
+        self.tid, self.irq, self.device = tid, irq, f"irq:{irq}"
+        self.before = self.sched()
+
+    def sched(self):
+        return kernel.sched_getattr(self.tid)[:2]
+
+    def restore(self):
+        kernel.sched_setattr(self.tid, *self.before)
+
+
+@pytest.fixture
+def lines():
+    """Two interrupts of this machine, put back afterwards whatever happens."""
+    threads = real_threads()
+    single = [(tid, irq) for tid, irq in threads.items() if list(threads.values()).count(irq) == 1]
+    if len(single) < 2:
+        pytest.skip("fewer than two interrupt threads here: the kernel runs without threadirqs")
+    lines = [Line(*one) for one in single[:2]]
+    was = [kernel.sched_getattr(line.tid) for line in lines]
+    yield lines
+    for line, (policy, priority, nice, reset) in zip(lines, was):
+        kernel.sched_setattr(line.tid, policy, priority, nice, 1 if reset else 0)
+
+
+def rule(line, priority=90):
+    return {"Device": line.device, "Priority": priority}
+
+
+def test_rules_hold_from_start_to_stop(make_daemon, lines):
+    daemon = make_daemon().start({"Irq first": rule(lines[0])})
+    assert lines[0].sched() == (FIFO, 90)
+    assert lines[1].sched() == lines[1].before
+
+    daemon.reload({"Irq first": rule(lines[0], 87), "Irq second": rule(lines[1], 88)})
+    assert [line.sched() for line in lines] == [(FIFO, 87), (FIFO, 88)]
+    daemon.reload({"Irq second": rule(lines[1], 88)})
+    assert [line.sched() for line in lines] == [lines[0].before, (FIFO, 88)]
+
+    daemon.stop()
+    assert [line.sched() for line in lines] == [line.before for line in lines]
+    assert not os.path.exists(daemon.state_path + "/irq-threads")
+
+
+def test_rules_survive_a_crash(make_daemon, lines):
+    """And what was there before them comes back in the end, also where the rule is gone by then."""
+    daemon = make_daemon().start({"Irq first": rule(lines[0]), "Irq second": rule(lines[1])})
+    daemon.kill()
+    assert [line.sched() for line in lines] == [(FIFO, 90), (FIFO, 90)]
+
+    daemon.start({"Irq first": rule(lines[0], 88)})
+    assert [line.sched() for line in lines] == [(FIFO, 88), lines[1].before]
+    daemon.stop()
+    assert lines[0].sched() == lines[0].before
+
+
+def test_what_others_set_stays(make_daemon, lines):
+    daemon = make_daemon().start({"Irq first": rule(lines[0])})
+    kernel.sched_setattr(lines[0].tid, FIFO, 60)
+    daemon.stop()
+    assert lines[0].sched() == (FIFO, 60)
+
+
+def test_a_rule_without_its_device_is_said_once(make_daemon):
+    daemon = make_daemon().start({"Irq usb": {"Device": "card:NoSuchCard"}})
+    assert daemon.log().count("[Irq usb] has no effect yet") == 1
+
+
+def test_a_faulty_rule_is_refused(make_daemon, lines):
+    daemon = make_daemon().start({"Irq first": rule(lines[0])})
+    daemon.reload({"Irq first": {"Device": "migration/0", "Priority": 90}})
+    assert "Device=migration/0: not one of" in daemon.log()
+    assert lines[0].sched() == (FIFO, 90)

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "broker/irq/table.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "broker/cleanup.h"
+#include "broker/irq/raised.h"
+#include "broker/irq/watch.h"
+#include "broker/log.h"
+
+/* Looking costs a millisecond or so, and users decide how often: one look serves all in this time.
+ */
+#define LOOK_US     (200U * 1000)
+#define DEVICES_MAX 64U /* names that are claimed at a time */
+#define CARDS_MAX   64U
+
+struct claim {
+        const void *owner; /* NULL: a rule of the policy */
+        char device[IRQ_NAME_SIZE];
+        int priority;
+};
+
+struct irq_table {
+        struct irq_table_options options;
+        GArray *claims; /* owned; struct claim */
+        struct raised_set raised;
+        struct irq_watch *watch; /* owned; NULL while nothing is claimed */
+        struct irq_snapshot snapshot;
+        uint64_t snapshot_us; /* CLOCK_MONOTONIC; 0: there is none */
+};
+
+static uint64_t now_us(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+/* ---- looking ---- */
+
+static void forget_snapshot(struct irq_table *table) {
+        irq_snapshot_done(&table->snapshot);
+        table->snapshot_us = 0;
+}
+
+static int look(struct irq_table *table) {
+        uint64_t now = now_us();
+        int r;
+
+        if (table->snapshot_us != 0 && now - table->snapshot_us < LOOK_US)
+                return 0;
+        forget_snapshot(table);
+        r = irq_snapshot_take(&table->options.roots, &table->snapshot);
+        if (r >= 0)
+                table->snapshot_us = now;
+        return r;
+}
+
+static void resolve(struct irq_table *table, const char *device, struct irq_resolution *ret) {
+        irq_resolve(&table->options.roots, &table->snapshot, device, ret);
+}
+
+int irq_table_look(struct irq_table *table, const char *device, struct irq_resolution *ret) {
+        int r;
+
+        r = look(table);
+        if (r < 0)
+                return r;
+        resolve(table, device, ret);
+        return 0;
+}
+
+/* ---- whose threads they may be ---- */
+
+static bool is_among(const struct irq_thread *thread, const struct irq_resolution *resolution) {
+        for (unsigned i = 0; i < resolution->n_threads; i++)
+                if (resolution->threads[i].task.tid == thread->task.tid)
+                        return true;
+        return false;
+}
+
+/* Strikes out those threads that are also @device's. */
+static void strike(struct irq_table *table, const char *device, struct irq_resolution *wanted) {
+        struct irq_resolution allowed;
+        unsigned n = 0;
+
+        resolve(table, device, &allowed);
+        for (unsigned i = 0; i < wanted->n_threads; i++)
+                if (!is_among(&wanted->threads[i], &allowed))
+                        wanted->threads[n++] = wanted->threads[i];
+        wanted->n_threads = n;
+}
+
+static void strike_sound(struct irq_table *table, struct irq_resolution *wanted) {
+        unsigned cards[CARDS_MAX], n = irq_list_cards(&table->options.roots, cards, CARDS_MAX);
+        char name[IRQ_NAME_SIZE];
+
+        for (unsigned i = 0; i < n && wanted->n_threads > 0; i++) {
+                (void) snprintf(name, sizeof(name), "card:%u", cards[i]);
+                strike(table, name, wanted);
+        }
+}
+
+bool irq_table_is_within(struct irq_table *table, const char *device, const char *const *list,
+                         size_t n_list) {
+        struct irq_resolution wanted;
+
+        if (look(table) < 0)
+                return false;
+        resolve(table, device, &wanted);
+        if (wanted.status != IRQ_RESOLVED)
+                return false;
+
+        for (size_t i = 0; i < n_list && wanted.n_threads > 0; i++)
+                if (strcmp(list[i], "sound") == 0)
+                        strike_sound(table, &wanted);
+                else
+                        strike(table, list[i], &wanted);
+        return wanted.n_threads == 0;
+}
+
+/* ---- claims ---- */
+
+static struct claim *find_claim(const struct irq_table *table, const void *owner) {
+        for (guint i = 0; i < table->claims->len; i++) {
+                struct claim *claim = &g_array_index(table->claims, struct claim, i);
+
+                if (claim->owner == owner)
+                        return claim;
+        }
+        return NULL;
+}
+
+static void remove_claim(struct irq_table *table, const struct claim *claim) {
+        g_array_remove_index_fast(table->claims,
+                                  (guint) (claim - (struct claim *) (void *) table->claims->data));
+}
+
+static bool is_resolved_before(const struct irq_table *table, guint index) {
+        const struct claim *claim = &g_array_index(table->claims, struct claim, index);
+
+        for (guint i = 0; i < index; i++)
+                if (strcmp(g_array_index(table->claims, struct claim, i).device, claim->device) ==
+                    0)
+                        return true;
+        return false;
+}
+
+/* The highest that anybody claims for that name. */
+static int highest_for(const struct irq_table *table, const char *device) {
+        int priority = 0;
+
+        for (guint i = 0; i < table->claims->len; i++) {
+                const struct claim *claim = &g_array_index(table->claims, struct claim, i);
+
+                if (strcmp(claim->device, device) == 0 && claim->priority > priority)
+                        priority = claim->priority;
+        }
+        return priority;
+}
+
+/*
+ * What every claim wants of which thread. @missing (may be NULL): a name, for which is told whether
+ * no thread was found.
+ */
+static int gather(struct irq_table *table, const char *name, bool *ret_missing) {
+        struct irq_resolution resolution;
+        int r = 0;
+
+        raised_unwant(&table->raised);
+        for (guint i = 0; i < table->claims->len; i++) {
+                struct claim *claim = &g_array_index(table->claims, struct claim, i);
+
+                if (is_resolved_before(table, i))
+                        continue;
+                resolve(table, claim->device, &resolution);
+                for (unsigned j = 0; j < resolution.n_threads && r >= 0; j++)
+                        r = raised_want(&table->raised, &resolution.threads[j],
+                                        highest_for(table, claim->device));
+                if (name && strcmp(claim->device, name) == 0)
+                        *ret_missing = resolution.n_threads == 0;
+        }
+        return r;
+}
+
+static int settle(struct irq_table *table, const char *name) {
+        bool missing = false;
+        int r, failed;
+
+        r = look(table);
+        if (r < 0)
+                return r;
+        r = gather(table, name, &missing);
+        if (r >= 0 && missing)
+                r = -ENODEV;
+        failed = raised_settle(&table->raised);
+        return r < 0 ? r : failed;
+}
+
+static void on_devices_changed(void *userdata) {
+        irq_table_refresh(userdata);
+}
+
+/* Nothing claimed, nothing raised: nothing to wake up for. */
+static void update_watch(struct irq_table *table) {
+        int r;
+
+        if (table->claims->len == 0) {
+                table->watch = irq_watch_free(table->watch);
+                return;
+        }
+        if (table->watch)
+                return;
+        r = irq_watch_new(table->options.event, on_devices_changed, table, &table->watch);
+        if (r < 0)
+                log_write(table->options.log, LOG_WARNING, NULL,
+                          "devices that come later are not noticed: %s", strerror(-r));
+}
+
+static unsigned n_devices(const struct irq_table *table) {
+        unsigned n = 0;
+
+        for (guint i = 0; i < table->claims->len; i++)
+                n += !is_resolved_before(table, i);
+        return n;
+}
+
+int irq_table_claim(struct irq_table *table, const void *owner, const char *device, int priority) {
+        struct claim *own = find_claim(table, owner);
+        struct claim before = {}, next = { .owner = owner, .priority = priority };
+        int r;
+
+        if (strlen(device) >= sizeof(next.device))
+                return -ENODEV;
+        irq_copy(next.device, sizeof(next.device), device);
+        if (own) {
+                before = *own;
+                *own = next;
+        } else {
+                if (highest_for(table, device) == 0 && n_devices(table) >= DEVICES_MAX)
+                        return -ENOSPC;
+                g_array_append_val(table->claims, next);
+        }
+
+        forget_snapshot(table);
+        raised_forgive(&table->raised);
+        r = settle(table, device);
+        if (r < 0) {
+                own = find_claim(table, owner);
+                if (before.owner)
+                        *own = before;
+                else
+                        remove_claim(table, own);
+                (void) settle(table, NULL);
+        }
+        update_watch(table);
+        return r;
+}
+
+static void say_why_not(struct irq_table *table, const struct irq_rule *rule) {
+        char text[256], help[256];
+        struct irq_resolution found;
+
+        if (irq_table_look(table, rule->device, &found) < 0 || found.status == IRQ_RESOLVED)
+                return;
+        irq_status_explain(&found, rule->device, text, sizeof(text), help, sizeof(help));
+        log_write(table->options.log, LOG_NOTICE, &(struct log_fields){ .event = "irq-rule" },
+                  "[Irq %s] has no effect yet: %s%s%s", rule->name, text,
+                  help[0] != '\0' ? "; " : "", help);
+}
+
+void irq_table_set_rules(struct irq_table *table, const struct irq_rule *rules, size_t n_rules) {
+        for (guint i = table->claims->len; i-- > 0;)
+                if (!g_array_index(table->claims, struct claim, i).owner)
+                        g_array_remove_index_fast(table->claims, i);
+
+        for (size_t i = 0; i < n_rules; i++) {
+                struct claim next = { .priority = rules[i].priority };
+
+                irq_copy(next.device, sizeof(next.device), rules[i].device);
+                g_array_append_val(table->claims, next);
+                say_why_not(table, &rules[i]);
+        }
+        irq_table_refresh(table);
+        update_watch(table);
+}
+
+void irq_table_drop(struct irq_table *table, const void *owner) {
+        struct claim *own = find_claim(table, owner);
+
+        if (!own)
+                return;
+        remove_claim(table, own);
+        (void) settle(table, NULL);
+        update_watch(table);
+}
+
+int irq_table_verify(struct irq_table *table, const void *owner) {
+        const struct claim *own = find_claim(table, owner);
+        struct irq_resolution resolution;
+
+        if (!own)
+                return -ENOENT;
+        if (look(table) < 0)
+                return 0;
+        resolve(table, own->device, &resolution);
+        if (resolution.n_threads == 0)
+                return 0;
+        for (unsigned i = 0; i < resolution.n_threads; i++)
+                if (!raised_has(&table->raised, &resolution.threads[i], own->priority))
+                        return 0;
+        return 1;
+}
+
+void irq_table_refresh(struct irq_table *table) {
+        forget_snapshot(table);
+        (void) settle(table, NULL);
+}
+
+unsigned irq_table_n_raised(const struct irq_table *table) {
+        return table->raised.n;
+}
+
+/* ---- */
+
+static void on_thread_ended(void *userdata) {
+        irq_table_refresh(userdata);
+}
+
+int irq_table_new(const struct irq_table_options *options, struct irq_table **ret) {
+        struct irq_table *table = calloc(1, sizeof(*table));
+
+        if (!table)
+                return -ENOMEM;
+        table->options = *options;
+        table->claims = g_array_new(FALSE, FALSE, sizeof(struct claim));
+        raised_init(&table->raised, &table->options, on_thread_ended, table);
+        raised_recover(&table->raised);
+        *ret = table;
+        return 0;
+}
+
+struct irq_table *irq_table_free(struct irq_table *table) {
+        if (!table)
+                return NULL;
+
+        table->watch = irq_watch_free(table->watch);
+        g_array_set_size(table->claims, 0);
+        raised_unwant(&table->raised);
+        (void) raised_settle(&table->raised);
+        raised_done(&table->raised);
+        g_array_unref(table->claims);
+        forget_snapshot(table);
+        free(table);
+        return NULL;
+}

@@ -107,6 +107,7 @@ enum broker_key {
         BROKER_KEY_MESSAGE_BURST,
         BROKER_KEY_MESSAGE_REFILL,
         BROKER_KEY_USER_NAMESPACES,
+        BROKER_KEY_RESERVE_CPU,
         BROKER_KEY_LOG_LEVEL,
         BROKER_KEY_AUTHORITY,
         BROKER_KEY_REALTIMEKIT_ROLE,
@@ -146,6 +147,7 @@ struct policy {
         unsigned message_burst;         /* token bucket of messages of any kind, per user */
         unsigned message_refill_us;
         bool user_namespaces;           /* serve callers in other than the initial one */
+        unsigned reserve_cpu_percent;   /* 0..90 of each CPU, never given away by declarations */
         int log_level;                  /* LOG_ERR..LOG_DEBUG of syslog(3); -1: not set */
         bool ask_polkit;                /* Authority=polkit; else the lists alone decide */
         size_t realtimekit_role;        /* index: serves RealtimeKit's interface */

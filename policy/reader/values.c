@@ -37,6 +37,19 @@ bool parse_count(const struct value_context *context, const char *value, void *b
         return true;
 }
 
+bool parse_percent(const struct value_context *context, const char *value, void *base) {
+        size_t length = strlen(value);
+        g_autofree char *digits = g_strndup(value, length > 0 ? length - 1 : 0);
+        guint64 n;
+
+        if (length == 0 || value[length - 1] != '%' ||
+            !g_ascii_string_to_unsigned(digits, 10, context->key->min, context->key->max, &n, NULL))
+                return fault_range(context, value, "a share from");
+
+        *(unsigned *) field(context, base) = (unsigned) n;
+        return true;
+}
+
 /* False if it is no number with a unit, or too large for any of our ranges. */
 static bool time_from_string(const char *value, uint64_t *ret_us) {
         static const struct {

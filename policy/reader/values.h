@@ -10,6 +10,7 @@
 #include "policy/reader/keys.h"
 
 bool parse_count(const struct value_context *context, const char *value, void *base);
+bool parse_percent(const struct value_context *context, const char *value, void *base);
 bool parse_time(const struct value_context *context, const char *value, void *base);
 bool parse_bool(const struct value_context *context, const char *value, void *base);
 bool parse_realtime_policy(const struct value_context *context, const char *value, void *base);

@@ -199,6 +199,9 @@ static const struct value_case value_cases[] = {
           "not a time from 1us to 1min" },
         { "Broker", "UserNamespaces", { "yes", "no" }, { "", "true", "1", "Yes", "yes no" },
           "neither yes nor no" },
+        { "Broker", "ReserveCPU", { "0%", "10%", "90%", "05%" },
+          { "", "%", "10", "91%", "-1%", "5 %", "5%%", "1.5%", "+5%" },
+          "not a share from 0% to 90%" },
         { "Broker", "LogLevel", { "", "err", "warning", "notice", "info", "debug" },
           { "error", "7", "INFO", "crit" }, "none of err, warning, notice, info, debug" },
         { "Broker", "Authority", { "static", "polkit" },
@@ -481,7 +484,7 @@ static void test_every_key_arrives(void **state) {
                 "[Broker]\r\nDefaultRole=b\r\nThreadsMax=11\r\nThreadsPerUser=12\r\n"
                 "ConnectionsMax=13\r\nConnectionsPerUser=14\r\n"
                 "GrantBurst=15\r\nGrantRefill=16ms\r\nMessageBurst=17\r\nMessageRefill=18us\r\n"
-                "UserNamespaces=yes\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
+                "UserNamespaces=yes\r\nReserveCPU=21%\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
                 "RealtimeKitRole=a\r\nRealtimeKitPolicy=fifo\r\nRealtimeKitRTTime=19ms\r\n"
                 "RealtimeKitRTTimeUnset=accept\r\nMemlockMax=64M\r\n"
                 "  [Role a]  \r\nPriority=1\r\n"
@@ -503,6 +506,7 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(p->message_burst, 17);
         assert_int_equal(p->message_refill_us, 18);
         assert_true(p->user_namespaces);
+        assert_int_equal(p->reserve_cpu_percent, 21);
         assert_int_equal(p->log_level, LOG_DEBUG);
         assert_true(p->ask_polkit);
         assert_int_equal(p->realtimekit_role, 0);
@@ -540,7 +544,7 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(role->resources[RESOURCE_BLOCK_QUEUE].high, 512);
         assert_false(role->resources[RESOURCE_IRQ].given);
         for (unsigned i = 0; i < _ROLE_KEY_MAX; i++)
-                assert_int_equal(role->rules[i].line, 22 + i);
+                assert_int_equal(role->rules[i].line, _BROKER_KEY_MAX + 5 + i);
         policy_store_free(store);
 }
 

@@ -67,7 +67,13 @@ static const struct {
         { REASON_RESOURCES, "the broker is out of memory or file descriptors", "try again later" },
         { REASON_RESOURCE_UNAVAILABLE, "this cannot be granted here",
           "rtgrantctl status shows which kinds of grant there are" },
-        { REASON_NO_SUCH_DEVICE, "there is no such device", "see ls /sys/class/block" },
+        { REASON_NO_SUCH_DEVICE, "there is no such device", "rtgrantctl irq lists sound cards, ls /sys/class/block disks" },
+        { REASON_IRQ_NOT_THREADED, "the interrupt has no thread",
+          "boot with threadirqs on the kernel's command line, or a PREEMPT_RT kernel" },
+        { REASON_IRQ_NOT_THREADABLE, "the interrupt has no thread",
+          "use another device; rtgrantctl irq shows which have one" },
+        { REASON_IRQ_AMBIGUOUS, "the device cannot be told from others on its interrupt",
+          "name the thread exactly, as irq/130-enp3s0-TxRx-0; rtgrantctl irq --all lists them" },
         { REASON_KERNEL_CAPABILITY, "the kernel refused: the broker may not set priorities",
           "give rtgrantd CAP_SYS_NICE (CapabilityBoundingSet= of its unit)" },
         { REASON_KERNEL_RT_GROUP, "the kernel refused: the cgroup has no real-time budget",
@@ -305,6 +311,12 @@ static void explain_resource(struct wire_explanation *ret, const struct refusal 
                 HELP("end other programs that have it (rtgrantctl list; children inherit it); "
                      "MemlockPerUser= in [Role %s] and MemlockMax= in [Broker] set the limits",
                      name);
+                break;
+        case REASON_IRQ_NOT_IN_ROLE:
+                TEXT("user %u asked for %s of a device that role %s does not name", refusal->uid,
+                     asked, name);
+                HELP("ask for the sound card itself, as card:0 (rtgrantctl irq lists them); "
+                     "IrqDevices= in [Role %s] names the devices", name);
                 break;
         case REASON_ON_BATTERY:
                 TEXT("user %u asked for %s; role %s gives it on mains power only", refusal->uid,

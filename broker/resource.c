@@ -3,6 +3,7 @@
 #include "broker/resource.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static const struct resource_kind *const resource_kinds[_RESOURCE_MAX] = {
         [RESOURCE_MEMLOCK] = &resource_memlock,
         [RESOURCE_CPU_LATENCY] = &resource_cpu_latency,
         [RESOURCE_BLOCK_QUEUE] = &resource_block_queue,
+        [RESOURCE_IRQ] = &resource_irq,
 };
 
 static guint resource_hash(gconstpointer entry) {
@@ -92,6 +94,7 @@ static struct resource *resource_new(struct broker *broker, const struct resourc
         if (!resource)
                 return NULL;
 
+        resource->broker = broker;
         resource->kind = kind;
         resource->name = *name;
         resource->uid = uid;
@@ -410,6 +413,7 @@ void resource_find(struct broker *broker, const struct thread *thread,
         ret->cause[0] = '\0';
         for (enum resource_index index = 0; index < _RESOURCE_MAX; index++) {
                 const struct resource_query query = {
+                        .broker = broker,
                         .thread = thread,
                         .device = device_of(wire, index),
                         .value = request->values[index],
@@ -426,6 +430,8 @@ void resource_find(struct broker *broker, const struct thread *thread,
                         resource_kinds[index]->find(&query, ret->names[index], &ret->n_names[index],
                                                     ret->cause, sizeof(ret->cause));
         }
+        if (ret->n_names[RESOURCE_IRQ] > 0)
+                request->irq_roles = irq_roles_of(broker, wire->irq);
 }
 
 const char *resource_cause(const struct broker *broker, enum resource_index index,
@@ -445,6 +451,8 @@ void resource_request_held(const struct lease *lease, struct request *request,
 
                 request->resources |= 1U << index;
                 request->values[index] = lease->holds[i]->value;
+                /* that it may have this device was decided when it got it, and at each reload */
+                request->irq_roles = UINT_MAX;
                 ret->names[index][ret->n_names[index]++] = resource->name;
         }
 }
@@ -514,6 +522,12 @@ bool resource_fit(struct broker *broker, struct lease *lease, const struct role 
                 const struct resource_band *band = &role->resources[kind->index];
                 int64_t limit = kind->highest ? band->high : band->low;
 
+                if (kind->index == RESOURCE_IRQ && band->given &&
+                    !irq_role_names(role, hold->resource)) {
+                        lowered = true;
+                        drop_hold(broker, hold);
+                        continue;
+                }
                 if (band->given && (kind->highest ? hold->value <= limit : hold->value >= limit))
                         continue;
 

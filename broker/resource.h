@@ -39,6 +39,7 @@ struct resource_name {
 };
 
 struct resource_query {
+        struct broker *broker;
         const struct thread *thread;    /* that the lease is to be of */
         const char *device;             /* as asked; "" where the kind knows no devices */
         int64_t value;                  /* asked */
@@ -85,6 +86,7 @@ struct resource_kind {
 };
 
 struct resource {
+        struct broker *broker;          /* borrowed; outlives the resource */
         const struct resource_kind *kind;
         struct resource_name name;
         uid_t uid;                      /* of the first lease */

@@ -93,6 +93,10 @@ enum rtgrant_reason {
         RTGRANT_REASON_RESOURCE_UNAVAILABLE = 53, /**< this machine or broker cannot give that */
         RTGRANT_REASON_NO_SUCH_DEVICE = 54,
         RTGRANT_REASON_ON_BATTERY = 55,         /**< the role gives that on mains power only */
+        RTGRANT_REASON_IRQ_NOT_IN_ROLE = 56,    /**< of a device that the role does not name */
+        RTGRANT_REASON_IRQ_NOT_THREADED = 57,   /**< the kernel was booted without threadirqs */
+        RTGRANT_REASON_IRQ_NOT_THREADABLE = 58, /**< the driver does not let it have a thread */
+        RTGRANT_REASON_IRQ_AMBIGUOUS = 59,      /**< one of several threads has to be named */
 
         RTGRANT_REASON_KERNEL_CAPABILITY = 60,  /**< the broker lacks CAP_SYS_NICE */
         RTGRANT_REASON_KERNEL_RT_GROUP = 61,    /**< the cgroup has no real-time budget */

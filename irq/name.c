@@ -40,7 +40,7 @@ static bool is_file_name(const char *value) {
         if (value[0] == '\0' || value[0] == '.')
                 return false;
         for (const char *p = value; *p != '\0'; p++)
-                if (*p == '/' || *p <= ' ' || *p == 0x7f)
+                if (*p == '/' || (unsigned char) *p <= ' ' || (unsigned char) *p >= 0x7f)
                         return false;
         return true;
 }

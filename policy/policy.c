@@ -253,7 +253,7 @@ static struct rule resource_rule(const struct role *role, enum resource_index re
                 [RESOURCE_MEMLOCK] = ROLE_KEY_MEMLOCK,
                 [RESOURCE_CPU_LATENCY] = ROLE_KEY_CPU_LATENCY,
                 [RESOURCE_BLOCK_QUEUE] = ROLE_KEY_BLOCK_QUEUE,
-                [RESOURCE_IRQ] = ROLE_KEY_PRIORITY,
+                [RESOURCE_IRQ] = ROLE_KEY_IRQ_PRIORITY,
         };
 
         return role->rules[keys[resource]];
@@ -324,6 +324,13 @@ static bool check_resource(struct trial *t, enum resource_index resource) {
         if (t->request->unavailable[resource] != REASON_NONE)
                 return refuse_resource(t, resource, t->request->unavailable[resource],
                                        (struct limit) { .rule = no_rule, .asked = *value });
+        if (resource == RESOURCE_IRQ &&
+            !(t->request->irq_roles & 1U << (t->role - t->policy->roles)))
+                return refuse_resource(t, resource, REASON_IRQ_NOT_IN_ROLE,
+                                       (struct limit) {
+                                               .rule = t->role->rules[ROLE_KEY_IRQ_DEVICES],
+                                               .asked = *value,
+                                       });
         if (resource == RESOURCE_CPU_LATENCY && t->now->on_battery &&
             !t->role->cpu_latency_on_battery)
                 return refuse_resource(

@@ -73,6 +73,8 @@ enum role_key {
         ROLE_KEY_CPU_LATENCY,
         ROLE_KEY_CPU_LATENCY_ON_BATTERY,
         ROLE_KEY_BLOCK_QUEUE,
+        ROLE_KEY_IRQ_PRIORITY,
+        ROLE_KEY_IRQ_DEVICES,
         _ROLE_KEY_MAX,
 };
 
@@ -93,6 +95,8 @@ struct role {
         struct resource_band resources[_RESOURCE_MAX];
         uint64_t memlock_per_user_max;  /* bytes, all processes of a user; 0: as for one process */
         bool cpu_latency_on_battery;
+        const char *const *irq_devices; /* "card:0", …; "sound": the sound cards */
+        size_t n_irq_devices;
         struct rule rules[_ROLE_KEY_MAX];
 };
 
@@ -207,6 +211,7 @@ struct request {
         bool clamp;                     /* rather less than nothing */
         unsigned resources;             /* bit 1 << enum resource_index: wanted */
         int64_t values[_RESOURCE_MAX];  /* as far as wanted; above 0 */
+        unsigned irq_roles;             /* bit 1 << index of role: it names the interrupt's device */
         enum reason unavailable[_RESOURCE_MAX]; /* why the machine cannot give it; else NONE */
 };
 
@@ -243,7 +248,7 @@ struct decision {
  *                  AUTHORITY_UNAVAILABLE, AUTHORITY_BUSY
  *   the role       POLICY_NOT_IN_ROLE (also: real-time, and the role has no priority band),
  *                  PRIORITY_LIMIT, NICE_LIMIT, LIFETIME_LIMIT
- *   each resource  RESOURCE_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
+ *   each resource  RESOURCE_NOT_IN_ROLE, IRQ_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
  *                  broker found out before (RESOURCE_UNAVAILABLE, NO_SUCH_DEVICE)
  *   the broker     DEGRADED
  *   quotas         THREADS_PER_ROLE, THREADS_PER_USER, THREADS_TOTAL, RATE

@@ -54,6 +54,10 @@
         X(RESOURCE_UNAVAILABLE, 53, "resource-unavailable") /* this machine or broker has none */ \
         X(NO_SUCH_DEVICE, 54, "no-such-device")                                                   \
         X(ON_BATTERY, 55, "on-battery")                                                           \
+        X(IRQ_NOT_IN_ROLE, 56, "irq-not-in-role") /* an interrupt that the role does not name */  \
+        X(IRQ_NOT_THREADED, 57, "irq-not-threaded") /* no threadirqs: the kernel has no thread */ \
+        X(IRQ_NOT_THREADABLE, 58, "irq-not-threadable") /* its driver does not let it have one */ \
+        X(IRQ_AMBIGUOUS, 59, "irq-ambiguous")   /* which of several threads? */                   \
         /* the kernel; told apart by probing, broker/kernel-cause.c */                            \
         X(KERNEL_CAPABILITY, 60, "kernel-capability") /* the broker lacks CAP_SYS_NICE */         \
         X(KERNEL_RT_GROUP, 61, "kernel-rt-group") /* cgroup without real-time budget */           \

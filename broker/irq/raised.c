@@ -279,6 +279,10 @@ int raised_settle(struct raised_set *set) {
         return r;
 }
 
+bool raised_knows(const struct raised_set *set, const struct irq_thread *thread) {
+        return find(set, thread) != NULL;
+}
+
 bool raised_has(const struct raised_set *set, const struct irq_thread *thread, int priority) {
         struct sched_values now;
 

@@ -54,6 +54,8 @@ void raised_forgive(struct raised_set *set);
  */
 int raised_settle(struct raised_set *set);
 
+bool raised_knows(const struct raised_set *set, const struct irq_thread *thread);
+
 /* Whether the thread has at least that priority now. */
 bool raised_has(const struct raised_set *set, const struct irq_thread *thread, int priority);
 

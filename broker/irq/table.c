@@ -23,6 +23,8 @@ struct claim {
         const void *owner; /* NULL: a rule of the policy */
         char device[IRQ_NAME_SIZE];
         int priority;
+        uint64_t verified_us; /* the look it was verified by; 0: none */
+        int verified;
 };
 
 struct irq_table {
@@ -300,21 +302,40 @@ void irq_table_drop(struct irq_table *table, const void *owner) {
         update_watch(table);
 }
 
-int irq_table_verify(struct irq_table *table, const void *owner) {
-        const struct claim *own = find_claim(table, owner);
+static bool is_known(const struct irq_table *table, const struct irq_resolution *resolution) {
+        for (unsigned i = 0; i < resolution->n_threads; i++)
+                if (!raised_knows(&table->raised, &resolution->threads[i]))
+                        return false;
+        return true;
+}
+
+static int verify(struct irq_table *table, const struct claim *claim) {
         struct irq_resolution resolution;
+
+        resolve(table, claim->device, &resolution);
+        if (resolution.n_threads == 0)
+                return -ENODEV;
+        if (!is_known(table, &resolution))
+                (void) settle(table, NULL); /* a thread is new, or fired for the first time */
+        for (unsigned i = 0; i < resolution.n_threads; i++)
+                if (!raised_has(&table->raised, &resolution.threads[i], claim->priority))
+                        return 0;
+        return 1;
+}
+
+/* As often as there are leases, so it is done once for every look. */
+int irq_table_verify(struct irq_table *table, const void *owner) {
+        struct claim *own = find_claim(table, owner);
 
         if (!own)
                 return -ENOENT;
         if (look(table) < 0)
                 return 0;
-        resolve(table, own->device, &resolution);
-        if (resolution.n_threads == 0)
-                return 0;
-        for (unsigned i = 0; i < resolution.n_threads; i++)
-                if (!raised_has(&table->raised, &resolution.threads[i], own->priority))
-                        return 0;
-        return 1;
+        if (own->verified_us != table->snapshot_us) {
+                own->verified = verify(table, own);
+                own->verified_us = table->snapshot_us;
+        }
+        return own->verified;
 }
 
 void irq_table_refresh(struct irq_table *table) {

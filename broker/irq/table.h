@@ -68,7 +68,9 @@ void irq_table_set_rules(struct irq_table *table, const struct irq_rule *rules, 
 /* Gives it up. What nobody else claims gets back what it had, where what was set is in force. */
 void irq_table_drop(struct irq_table *table, const void *owner);
 
-/* 1 if all threads of the claim have at least its priority, 0 if not. Errors: -ENOENT (no claim).
+/*
+ * 1 if all threads of the claim have at least its priority, 0 if not, as of a fraction of a second
+ * ago. Threads that are new are raised. Errors: -ENOENT (no claim), -ENODEV (no thread now).
  */
 int irq_table_verify(struct irq_table *table, const void *owner);
 

@@ -9,6 +9,13 @@
 extern const struct resource_kind resource_memlock;
 extern const struct resource_kind resource_cpu_latency;
 extern const struct resource_kind resource_block_queue;
+extern const struct resource_kind resource_irq;
+
+/* The roles that name @device among those whose interrupts they give: bit 1 << index. */
+unsigned irq_roles_of(struct broker *broker, const char *device);
+
+/* Whether @role names that of @resource. A device that is not there now may come back. */
+bool irq_role_names(const struct role *role, const struct resource *resource);
 
 /* Bytes that the process has locked now; 0 if it cannot be told. */
 uint64_t memlock_locked(pid_t pid);

@@ -6,7 +6,10 @@
 
 #include "policy/reader/values.h"
 
-#define DEVICE_MAX 63 /* bytes, as on the wire */
+#define DEVICE_MAX  63 /* bytes, as on the wire */
+#define DEVICES_MAX 16
+#define DEVICE_FORMS \
+        "one of card:N, card:ID, pci:SLOT, usb:BUS-PORT, net:INTERFACE, irq:N, irq/N-NAME"
 
 static const char *const prefixes[] = { "card:", "pci:", "usb:", "net:", "irq:", "irq/" };
 
@@ -29,9 +32,55 @@ bool parse_irq_device(const struct value_context *context, const char *value, vo
         struct irq_rule *irq = base;
 
         if (value[0] != '\0' && (!is_device(value) || strpbrk(value, " \t")))
-                return fault(context, value,
-                             "not one of card:N, card:ID, pci:SLOT, usb:BUS-PORT, net:INTERFACE, "
-                             "irq:N, irq/N-NAME");
+                return fault(context, value, "not " DEVICE_FORMS);
         irq->device = g_string_chunk_insert_const(context->strings, value);
+        return true;
+}
+
+bool parse_irq_priority(const struct value_context *context, const char *value, void *base) {
+        g_auto(GStrv) ends = g_strsplit(value, "-", 2);
+        struct role *role = base;
+        guint64 low = 0, high = 0;
+
+        if (strcmp(value, "none") != 0 &&
+            (!ends[0] ||
+             !g_ascii_string_to_unsigned(ends[0], 10, 1, POLICY_PRIORITY_CEILING, &low, NULL) ||
+             !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10, 1,
+                                         POLICY_PRIORITY_CEILING, &high, NULL) ||
+             low > high))
+                return fault(context, value,
+                             "not LOW-HIGH, LOW <= HIGH, nor one number, from 1 to " G_STRINGIFY(
+                                     POLICY_PRIORITY_CEILING) ", nor none");
+
+        role->resources[RESOURCE_IRQ] = (struct resource_band){
+                .given = high > 0,
+                .low = (int64_t) low,
+                .high = (int64_t) high,
+        };
+        return true;
+}
+
+bool parse_irq_devices(const struct value_context *context, const char *value, void *base) {
+        g_auto(GStrv) words = g_strsplit_set(value, " \t", -1);
+        g_autoptr(GPtrArray) devices = g_ptr_array_new();
+        struct role *role = base;
+        char **array;
+
+        for (char **word = words; *word; word++) {
+                if ((*word)[0] == '\0')
+                        continue;
+                if (strcmp(*word, "sound") != 0 && !is_device(*word))
+                        return fault(context, *word, "neither sound nor " DEVICE_FORMS);
+                g_ptr_array_add(devices, g_string_chunk_insert_const(context->strings, *word));
+        }
+        if (devices->len > DEVICES_MAX)
+                return fault(context, value, "more than " G_STRINGIFY(DEVICES_MAX) " devices");
+
+        array = g_new0(char *, devices->len + 1);
+        for (guint i = 0; i < devices->len; i++)
+                array[i] = devices->pdata[i];
+        g_ptr_array_add(context->blocks, array);
+        role->irq_devices = (const char *const *) array;
+        role->n_irq_devices = devices->len;
         return true;
 }

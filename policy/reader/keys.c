@@ -92,6 +92,8 @@ const struct key role_keys[_ROLE_KEY_MAX] = {
                                                                 cpu_latency_on_battery),
                                              .no = "no", .yes = "yes" },
         ROLE_KEY(BLOCK_QUEUE) = { "BlockQueue", "none", .parse = parse_block_queue },
+        ROLE_KEY(IRQ_PRIORITY) = { "IrqPriority", "none", .parse = parse_irq_priority },
+        ROLE_KEY(IRQ_DEVICES) = { "IrqDevices", "sound", .parse = parse_irq_devices },
 };
 
 const struct key irq_keys[_IRQ_KEY_MAX] = {

@@ -29,6 +29,8 @@ bool parse_cpu_latency(const struct value_context *context, const char *value, v
 bool parse_block_queue(const struct value_context *context, const char *value, void *base);
 
 /* reader/irq.c */
+bool parse_irq_priority(const struct value_context *context, const char *value, void *base);
+bool parse_irq_devices(const struct value_context *context, const char *value, void *base);
 bool parse_irq_device(const struct value_context *context, const char *value, void *base);
 
 #endif

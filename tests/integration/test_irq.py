@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import kernel
-from agent import ALICE
+import wire
+from agent import ALICE, BOB
 from conftest import BUILD
-from kernel import FIFO
+from daemon import assert_refused, wait_until
+from kernel import FIFO, OTHER
 
 RTGRANTCTL = BUILD / "client" / "rtgrantctl"
 
@@ -218,3 +220,209 @@ def test_a_faulty_rule_is_refused(make_daemon, lines):
     daemon.reload({"Irq first": {"Device": "migration/0", "Priority": 90}})
     assert "Device=migration/0: not one of" in daemon.log()
     assert lines[0].sched() == (FIFO, 90)
+
+
+# ---- leases ----
+
+
+def grants(*devices, priority="86-94"):
+    """Changes to the policy: the desktop role gives the interrupts of these."""
+    return {"Role desktop": {"IrqPriority": priority, "IrqDevices": " ".join(devices)}}
+
+
+def ask(client, device, priority=90, **values):
+    return client.acquire(want=wire.WANT_IRQ, irq=device, irq_priority=priority, role="desktop",
+                          **values)
+
+
+@pytest.fixture
+def broker(make_daemon, lines):
+    """A daemon that gives both lines."""
+    return make_daemon().start(grants(*(line.device for line in lines)))
+
+
+def test_raised_for_an_ordinary_user_and_restored_on_release(broker, lines):
+    client = broker.client(ALICE)
+    answer = ask(client, lines[0].device)
+    assert (answer.reason, answer.irq_priority, answer.granted_want) == ("none", 90, wire.WANT_IRQ)
+    assert lines[0].sched() == (FIFO, 90)
+    assert lines[1].sched() == lines[1].before
+    assert client.sched()[0] == OTHER
+
+    listed, = client.list()
+    assert (listed.irq, listed.irq_priority, listed.granted_want) == \
+        (lines[0].device, 90, wire.WANT_IRQ)
+    assert client.release(answer.id).reason == "none"
+    assert lines[0].sched() == lines[0].before
+
+
+def test_restored_when_the_client_is_killed(broker, lines):
+    client = broker.client(ALICE)
+    assert ask(client, lines[0].device).reason == "none"
+    assert ask(client, lines[1].device, 91).reason == "none"
+    assert [line.sched() for line in lines] == [lines[0].before, (FIFO, 91)]  # it moved
+    client.kill()
+    wait_until(lambda: lines[1].sched() == lines[1].before, what="restoring the thread")
+
+
+def test_restored_on_revoke(broker, lines):
+    answer = ask(broker.client(ALICE), lines[0].device)
+    assert lines[0].sched() == (FIFO, 90)
+    assert broker.admin.revoke(answer.id).reason == "none"
+    assert lines[0].sched() == lines[0].before
+
+
+def test_restored_when_the_daemon_stops(broker, lines):
+    clients = [broker.client(ALICE), broker.client(BOB)]
+    for client, line in zip(clients, lines):
+        assert ask(client, line.device).reason == "none"
+    assert [line.sched() for line in lines] == [(FIFO, 90), (FIFO, 90)]
+    broker.stop()
+    assert [line.sched() for line in lines] == [line.before for line in lines]
+
+
+def test_kept_over_a_crash_and_then_restored(broker, lines):
+    client = broker.client(ALICE)
+    assert ask(client, lines[0].device).reason == "none"
+    broker.kill()
+    assert lines[0].sched() == (FIFO, 90)
+
+    broker.start(grants(*(line.device for line in lines)))
+    assert lines[0].sched() == (FIFO, 90)
+    assert broker.status().n_leases == 1
+    client.kill()
+    wait_until(lambda: lines[0].sched() == lines[0].before, what="restoring the thread")
+
+
+def test_restored_after_a_crash_that_the_client_did_not_survive(broker, lines):
+    client = broker.client(ALICE)
+    assert ask(client, lines[0].device).reason == "none"
+    broker.kill()
+    client.kill()
+    broker.start(grants(*(line.device for line in lines)))
+    assert lines[0].sched() == lines[0].before
+    assert broker.status().n_leases == 0
+
+
+def test_the_highest_of_two_users_and_a_rule_counts(make_daemon, lines):
+    changes = grants(lines[0].device)
+    daemon = make_daemon().start({**changes, "Irq first": rule(lines[0], 80)})
+    alice, bob = daemon.client(ALICE), daemon.client(BOB)
+    assert lines[0].sched() == (FIFO, 80)
+    of_alice, of_bob = ask(alice, lines[0].device, 92), ask(bob, lines[0].device, 88)
+    assert lines[0].sched() == (FIFO, 92)
+    assert alice.release(of_alice.id).reason == "none"
+    assert lines[0].sched() == (FIFO, 88)
+    assert bob.release(of_bob.id).reason == "none"
+    assert lines[0].sched() == (FIFO, 80)
+
+
+def test_a_reload_lowers_and_takes(broker, lines):
+    client = broker.client(ALICE)
+    assert ask(client, lines[0].device, 94).reason == "none"
+    broker.reload(grants(*(line.device for line in lines), priority="86-88"))
+    assert lines[0].sched() == (FIFO, 88)
+    broker.reload(grants(lines[1].device))
+    assert lines[0].sched() == lines[0].before
+
+
+def test_a_dry_run_changes_nothing(broker, lines):
+    answer = ask(broker.client(ALICE), lines[0].device, flags=wire.ACQUIRE_DRY_RUN)
+    assert (answer.reason, answer.irq_priority) == ("none", 90)
+    assert lines[0].sched() == lines[0].before
+
+
+def test_with_the_threads_priority_or_not_at_all(broker, lines):
+    """One lease, all of it or nothing."""
+    client = broker.client(ALICE)
+    want = wire.WANT_IRQ | wire.WANT_SCHED
+    refused = client.acquire(want=want, policy=FIFO, priority=10, irq=lines[0].device, irq_priority=95,
+                             role="desktop")
+    assert_refused(refused, "resource-limit")
+    assert client.sched()[0] == OTHER and lines[0].sched() == lines[0].before
+
+    answer = client.acquire(want=want, policy=FIFO, priority=10, irq=lines[0].device, irq_priority=90,
+                            role="desktop")
+    assert answer.reason == "none"
+    assert client.sched()[:2] == (FIFO, 10) and lines[0].sched() == (FIFO, 90)
+    assert client.release(answer.id).reason == "none"
+    assert client.sched()[0] == OTHER and lines[0].sched() == lines[0].before
+
+
+def test_what_others_set_is_told_and_left(broker, lines):
+    client = broker.client(ALICE)
+    answer = ask(client, lines[0].device)
+    kernel.sched_setattr(lines[0].tid, FIFO, 60)
+    wait_until(lambda: client.list()[0].state == wire.LEASE_CHANGED, what="noticing it")
+    assert lines[0].sched() == (FIFO, 60)
+    assert client.release(answer.id).reason == "none"
+    assert lines[0].sched() == (FIFO, 60)
+
+
+# ---- who is refused, and why ----
+
+
+@pytest.mark.parametrize("device, reason", [
+    ("irq/25-snd_hda", "no-such-device"),
+    ("card:0", "no-such-device"),
+    ("irq:9999", "no-such-device"),
+    ("migration/0", "invalid"),
+    ("watchdogd", "invalid"),
+    ("ksoftirqd/0", "invalid"),
+    ("irq:-1", "invalid"),
+    ("card:../../x", "invalid"),
+    ("irq:" + "1" * 40, "invalid"),
+])
+def test_S41_what_is_no_interrupt_thread(broker, device, reason):
+    if device == "card:0" and os.path.exists("/sys/class/sound/card0"):
+        pytest.skip("there is a sound card here")
+    assert_refused(ask(broker.client(ALICE), device), reason)
+
+
+def test_S41_a_process_that_calls_itself_so(broker, lines):
+    """A name makes no interrupt thread, be it of an interrupt that there is or not."""
+    def called(name):
+        client = broker.client(BOB, prepare=lambda: kernel.prctl(kernel.PR_SET_NAME, name.encode()))
+        assert Path(f"/proc/{client.pid}/comm").read_text(encoding="utf-8").strip() == name
+        return client
+
+    free = called("irq/25-snd_hda")
+    taken = called(Path(f"/proc/{lines[0].tid}/comm").read_text(encoding="utf-8").strip()[:15])
+    client = broker.client(ALICE)
+    assert_refused(ask(client, "irq/25-snd_hda"), "no-such-device")
+    assert ask(client, lines[0].device).reason == "none"
+    assert lines[0].sched() == (FIFO, 90)
+    assert free.sched().policy == taken.sched().policy == OTHER
+
+
+def test_J16_an_interrupt_that_the_role_does_not_name(make_daemon, lines):
+    daemon = make_daemon().start(grants(lines[0].device))
+    answer = ask(daemon.client(ALICE), lines[1].device)
+    assert_refused(answer, "irq-not-in-role")
+    assert answer.explanation.rule.startswith(daemon.policy_path)
+    assert lines[1].sched() == lines[1].before
+    daemon.reload({"Role desktop": {"IrqPriority": "86-94"}})  # sound cards only
+    assert_refused(ask(daemon.client(BOB), lines[0].device), "irq-not-in-role")
+
+
+def test_J07_an_interrupt_without_a_thread(make_daemon, lines):
+    forced = "threadirqs" in Path("/proc/cmdline").read_text(encoding="utf-8").split()
+    threaded = set(real_threads().values())
+    free = [int(path.parent.name) for path in Path("/sys/kernel/irq").glob("*/actions")
+            if path.read_text(encoding="utf-8").strip() and int(path.parent.name) not in threaded]
+    if forced or not free:
+        pytest.skip("all interrupts have threads here")
+    daemon = make_daemon().start(grants(f"irq:{free[0]}"))
+    answer = ask(daemon.client(ALICE), f"irq:{free[0]}")
+    assert_refused(answer, "irq-not-threaded")
+    assert "threadirqs" in answer.explanation.help
+
+
+@pytest.mark.parametrize("priority", [85, 95, 99])
+def test_S41_priorities_outside_of_the_band(broker, lines, priority):
+    assert_refused(ask(broker.client(ALICE), lines[0].device, priority), "resource-limit")
+    assert lines[0].sched() == lines[0].before
+
+
+def test_a_role_without_interrupts(daemon, lines):
+    assert_refused(ask(daemon.client(ALICE), lines[0].device), "resource-not-in-role")

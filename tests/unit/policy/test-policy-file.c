@@ -76,6 +76,11 @@ static const struct fault_case fault_cases[] = {
           "p:1: [Role " NAME_31 "x]: the name of a role is 1 to 31 of A-Z a-z 0-9 _ -\n" },
         { "role name with a dot", "[Role a.b]\n" R,
           "p:1: [Role a.b]: the name of a role is 1 to 31 of A-Z a-z 0-9 _ -\n" },
+        { "irq priority of nobody", R "IrqPriority=95\n",
+          "p:2: IrqPriority=95: not LOW-HIGH, LOW <= HIGH, nor one number, from 1 to 94, nor none\n" },
+        { "irq devices of no kind", R "IrqDevices=sound disk\n",
+          "p:2: IrqDevices=disk: neither sound nor one of card:N, card:ID, pci:SLOT, usb:BUS-PORT, "
+          "net:INTERFACE, irq:N, irq/N-NAME\n" },
         { "irq like another", R "[irq x]\n", "p:2: unknown section [irq x], did you mean [Irq NAME]?\n" },
         { "irq without a name", R "[Irq ]\nDevice=card:0\n",
           "p:2: [Irq ]: the name of an irq is 1 to 31 of A-Z a-z 0-9 _ -\n" },
@@ -492,7 +497,9 @@ static void test_every_key_arrives(void **state) {
                 "Priority=21-42\r\nNice=-13\r\nThreadsPerUser=5\r\nLifetimeMax=2min\r\n"
                 "AllowUsers=root 7\r\nAllowGroups=*\r\nDenyUsers=8 9 *\r\nDenyGroups=root\r\n"
                 "PolkitAction=org.example.b\r\nMemlock=3M\r\nMemlockPerUser=1G\r\n"
-                "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r");
+                "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r\n"
+                "IrqPriority=86-90\r\nIrqDevices= sound  irq:24\tnet:eth0\r\n"
+                "[Irq c]\r\nDevice=irq/25-ACPI:Ged\r\nPriority=77\r");
         const struct policy *p = &store->policy;
         const struct role *role = &p->roles[1];
 
@@ -542,9 +549,20 @@ static void test_every_key_arrives(void **state) {
         assert_true(role->resources[RESOURCE_BLOCK_QUEUE].given);
         assert_int_equal(role->resources[RESOURCE_BLOCK_QUEUE].low, 64);
         assert_int_equal(role->resources[RESOURCE_BLOCK_QUEUE].high, 512);
-        assert_false(role->resources[RESOURCE_IRQ].given);
+        assert_true(role->resources[RESOURCE_IRQ].given);
+        assert_int_equal(role->resources[RESOURCE_IRQ].low, 86);
+        assert_int_equal(role->resources[RESOURCE_IRQ].high, 90);
+        assert_int_equal(role->n_irq_devices, 3);
+        assert_string_equal(role->irq_devices[0], "sound");
+        assert_string_equal(role->irq_devices[1], "irq:24");
+        assert_string_equal(role->irq_devices[2], "net:eth0");
         for (unsigned i = 0; i < _ROLE_KEY_MAX; i++)
                 assert_int_equal(role->rules[i].line, _BROKER_KEY_MAX + 5 + i);
+
+        assert_int_equal(p->n_irqs, 1);
+        assert_string_equal(p->irqs[0].name, "c");
+        assert_string_equal(p->irqs[0].device, "irq/25-ACPI:Ged");
+        assert_int_equal(p->irqs[0].priority, 77);
         policy_store_free(store);
 }
 

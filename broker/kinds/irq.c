@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The interrupt threads of a device. What the request names is the resource, not the threads: these
+ * may be others after the device was plugged in again. Which they are, and what each had before, is
+ * kept in irq/table.c.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/broker.h"
+#include "broker/irq/table.h"
+#include "broker/kinds/resources.h"
+#include "broker/text.h"
+
+static bool irq_probe(char *cause, size_t size) {
+        if (irq_kthreads_are_visible(&irq_roots_system))
+                return true;
+
+        (void) snprintf(cause, size,
+                        "the kernel's threads are not to be seen from here: is this a "
+                        "container, or does /proc hide processes?");
+        return false;
+}
+
+static enum reason reason_of(enum irq_status status) {
+        switch (status) {
+        case IRQ_RESOLVED:
+                return REASON_NONE;
+        case IRQ_BAD_NAME:
+                return REASON_INVALID;
+        case IRQ_NO_DEVICE:
+        case IRQ_NO_LINE:
+                return REASON_NO_SUCH_DEVICE;
+        case IRQ_HIDDEN:
+                return REASON_RESOURCE_UNAVAILABLE;
+        case IRQ_NOT_FORCED:
+                return REASON_IRQ_NOT_THREADED;
+        case IRQ_NOT_THREADED:
+                return REASON_IRQ_NOT_THREADABLE;
+        case IRQ_AMBIGUOUS:
+        case IRQ_TOO_MANY:
+                return REASON_IRQ_AMBIGUOUS;
+        }
+        return REASON_NO_SUCH_DEVICE;
+}
+
+/* FNV-1a. Two names of one key would share a resource: one in 2^64, and of the same kind. */
+static uint64_t key_of(const char *device) {
+        uint64_t key = UINT64_C(14695981039346656037);
+
+        for (const char *p = device; *p != '\0'; p++)
+                key = (key ^ (unsigned char) *p) * UINT64_C(1099511628211);
+        return key;
+}
+
+static enum reason irq_find(const struct resource_query *query,
+                            struct resource_name ret_names[LEASE_HOLDS_MAX], unsigned *ret_n,
+                            char *cause, size_t size) {
+        char printable[WIRE_LABEL_SIZE], help[200];
+        struct irq_resolution found;
+        int r;
+
+        if (strlen(query->device) >= sizeof(ret_names[0].label)) {
+                (void) snprintf(cause, size, "a device is named in at most %zu characters",
+                                sizeof(ret_names[0].label) - 1);
+                return REASON_INVALID;
+        }
+        r = irq_table_look(query->broker->irqs, query->device, &found);
+        if (r < 0) {
+                (void) snprintf(cause, size, "interrupts cannot be looked at: %s", strerror(-r));
+                return REASON_RESOURCE_UNAVAILABLE;
+        }
+        text_escape(printable, sizeof(printable), query->device, strlen(query->device));
+        irq_status_explain(&found, printable, cause, size, help, sizeof(help));
+        if (found.status != IRQ_RESOLVED)
+                return reason_of(found.status);
+
+        ret_names[0] = (struct resource_name){ .key = key_of(query->device) };
+        text_copy(ret_names[0].label, sizeof(ret_names[0].label), query->device);
+        *ret_n = 1;
+        return REASON_NONE;
+}
+
+unsigned irq_roles_of(struct broker *broker, const char *device) {
+        const struct policy *policy = broker_policy(broker);
+        unsigned roles = 0;
+
+        for (size_t i = 0; i < policy->n_roles; i++)
+                if (policy->roles[i].resources[RESOURCE_IRQ].given &&
+                    irq_table_is_within(broker->irqs, device, policy->roles[i].irq_devices,
+                                        policy->roles[i].n_irq_devices))
+                        roles |= 1U << i;
+        return roles;
+}
+
+bool irq_role_names(const struct role *role, const struct resource *resource) {
+        struct irq_table *irqs = resource->broker->irqs;
+        struct irq_resolution found;
+
+        if (irq_table_look(irqs, resource->name.label, &found) >= 0 && found.status != IRQ_RESOLVED)
+                return true;
+        return irq_table_is_within(irqs, resource->name.label, role->irq_devices,
+                                   role->n_irq_devices);
+}
+
+/* The table knows what each thread had, and it may be several. */
+static int irq_capture(struct resource *resource, struct resource_value *ret) {
+        *ret = (struct resource_value){};
+        return 0;
+}
+
+static void irq_aim(const struct resource *resource, int64_t value, struct resource_value *ret) {
+        *ret = (struct resource_value){ .n = { value } };
+}
+
+static int irq_apply(struct resource *resource, const struct resource_value *set) {
+        return irq_table_claim(resource->broker->irqs, resource, resource->name.label,
+                               (int) set->n[0]);
+}
+
+static int irq_verify(struct resource *resource, const struct resource_value *set) {
+        return irq_table_verify(resource->broker->irqs, resource);
+}
+
+static int irq_restore(struct resource *resource) {
+        irq_table_drop(resource->broker->irqs, resource);
+        return 1;
+}
+
+const struct resource_kind resource_irq = {
+        .name = "irq",
+        .index = RESOURCE_IRQ,
+        .want = WIRE_WANT_IRQ,
+        .highest = true,
+        .is_volatile = true, /* the claim; what it did is in the table's own file */
+        .probe = irq_probe,
+        .find = irq_find,
+        .capture = irq_capture,
+        .aim = irq_aim,
+        .apply = irq_apply,
+        .verify = irq_verify,
+        .restore = irq_restore,
+};

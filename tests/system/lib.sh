@@ -9,6 +9,7 @@ shopt -s inherit_errexit
 
 UNIT=rtgrantd.service
 PROGRAMS=()
+UNITS=()
 PROGRAM=""
 
 fail() {
@@ -126,6 +127,58 @@ attendant() {
         expect "the attendant's answer" "done" "$answer"
 }
 
+# login USER [VT] — a login, on that console or on none; see the program "session".
+login() {
+        local user=$1 vt=${2:-} properties=()
+
+        rm -rf "/run/login-$user"
+        install -d -o "$user" "/run/login-$user"
+        mkfifo "/run/login-$user/commands"
+        chown "$user" "/run/login-$user/commands"
+        properties=(--property PAMName=login)
+        if [ -n "$vt" ]; then
+                properties+=(--property "TTYPath=/dev/tty$vt" --property StandardInput=tty
+                             --property StandardOutput=journal
+                             --property "Environment=XDG_SEAT=seat0 XDG_VTNR=$vt XDG_SESSION_TYPE=tty XDG_SESSION_CLASS=user")
+        fi
+        systemd-run --quiet --collect --unit "login-$user" --uid "$user" "${properties[@]}" \
+                "$PWD/session" "/run/login-$user"
+        UNITS+=("login-$user")
+        await has_session "$user"
+}
+
+has_session() {
+        loginctl list-sessions --no-legend | grep -qw "$1"
+}
+
+# in_session WANTED USER COMMAND — it ends with that status; what it said is in $SAID. Asked again
+# where polkit takes longer than the broker waits: an emulated machine that starts a login is slow.
+in_session() {
+        local wanted=$1 user=$2 status tries=0
+
+        while true; do
+                rm -f "/run/login-$user/answer"
+                echo "$3" >"/run/login-$user/commands"
+                await test -e "/run/login-$user/answer"
+                { read -r status && SAID=$(cat); } <"/run/login-$user/answer"
+                tries=$((tries + 1))
+                [[ $SAID == *"did not answer"* ]] && [ $tries -lt 20 ] || break
+                sleep 1
+        done
+        [ "$status" = "$wanted" ] || fail "'$3' of $user ended with $status instead of $wanted: $SAID"
+}
+
+# to_front VT — switches to that console.
+to_front() {
+        busctl --quiet call org.freedesktop.login1 /org/freedesktop/login1/seat/seat0 \
+                org.freedesktop.login1.Seat SwitchTo u "$1"
+        await is_in_front "$1"
+}
+
+is_in_front() {
+        [ "$(cat /sys/class/tty/tty0/active)" = "tty$1" ]
+}
+
 # policy NAME — a file of the administrator's, from stdin.
 policy() {
         mkdir -p /etc/rtgrant/policy.d
@@ -153,6 +206,7 @@ clean_up() {
         for pid in "${PROGRAMS[@]}"; do
                 kill -KILL "$pid" 2>/dev/null || true
         done
+        [ ${#UNITS[@]} = 0 ] || systemctl stop "${UNITS[@]}" 2>/dev/null || true
 }
 trap clean_up EXIT
 

@@ -22,6 +22,7 @@ enum {
         OPTION_ALL,
         OPTION_INTERVAL,
         OPTION_SYSROOT,
+        OPTION_IMPORT_RTIRQ,
 };
 
 static const struct option long_options[] = {
@@ -30,6 +31,7 @@ static const struct option long_options[] = {
         { "all", no_argument, NULL, OPTION_ALL },
         { "interval", required_argument, NULL, OPTION_INTERVAL },
         { "sysroot", required_argument, NULL, OPTION_SYSROOT },
+        { "import-rtirq", required_argument, NULL, OPTION_IMPORT_RTIRQ },
         { 0 },
 };
 
@@ -38,6 +40,7 @@ struct irq_options {
         bool all;
         unsigned interval_ms; /* 0: counts per second are not measured */
         const char *sysroot;  /* borrowed; NULL: this machine */
+        const char *rtirq;    /* borrowed; a configuration of rtirq to be imported */
 };
 
 double irq_rate(const struct irq_view *view, unsigned line) {
@@ -70,6 +73,10 @@ static int help(void) {
               "      --interval SECONDS\n"
               "                       how long interrupts are counted (default: 1; 0: not at all)\n"
               "      --sysroot DIR    look at DIR/sys and DIR/proc\n"
+              "      --import-rtirq FILE\n"
+              "                       print rules for the policy that do what this configuration "
+              "of\n"
+              "                       rtirq does, and what would be otherwise\n"
               "      --json           for scripts\n"
               "  -h, --help           this help\n"
               "\n"
@@ -112,6 +119,9 @@ static int parse_options(struct irq_options *options, int argc, char **argv) {
                         break;
                 case OPTION_SYSROOT:
                         options->sysroot = optarg;
+                        break;
+                case OPTION_IMPORT_RTIRQ:
+                        options->rtirq = optarg;
                         break;
                 default: /* getopt has said what is wrong */
                         fprintf(stderr, "Try '" CTL_PROGRAM " irq --help'.\n");
@@ -233,8 +243,12 @@ int ctl_irq(struct ctl *ctl, char **argv) {
                 view.roots = (struct irq_roots){ .sys = sys, .proc = proc };
         }
         view.all = options.all;
-        status = look(&view, options.interval_ms, argv + optind);
-        if (status == 0) {
+        if (options.rtirq && argv[optind])
+                return ctl_misuse("--import-rtirq takes no '%s'", argv[optind]);
+        status = look(&view, options.rtirq ? 0 : options.interval_ms, argv + optind);
+        if (status == 0 && options.rtirq) {
+                status = irq_import(&view, options.rtirq, options.json);
+        } else if (status == 0) {
                 if (options.json)
                         irq_print_json(&view);
                 else

@@ -41,6 +41,9 @@ void irq_find_sharers(const struct irq_view *view, const struct irq_device *devi
 /* What a kernel thread is for, in a few words; NULL if it has nothing to do with real-time. */
 const char *irq_purpose(const struct irq_kthread *task);
 
+/* Turns a configuration of rtirq into rules of the policy, on standard output. The exit status. */
+int irq_import(const struct irq_view *view, const char *file, bool json);
+
 void irq_print(const struct ctl *ctl, const struct irq_view *view);
 void irq_print_json(const struct irq_view *view);
 

@@ -269,7 +269,8 @@ int raised_settle(struct raised_set *set) {
                         r = failed;
         }
         for (unsigned i = set->n; i-- > 0;)
-                if (set->items[i]->wanted == 0 || !is_still(set, set->items[i])) {
+                if ((set->items[i]->wanted == 0 && !set->recovering) ||
+                    !is_still(set, set->items[i])) {
                         restore_one(set, set->items[i]);
                         remove_at(set, i);
                         settled = false;
@@ -323,4 +324,5 @@ void raised_recover(struct raised_set *set) {
                         set->options->state_dir, strerror(-n));
         for (int i = 0; i < n; i++)
                 recover_one(set, &records[i]);
+        set->recovering = set->n > 0;
 }

@@ -26,6 +26,7 @@ struct raised_set {
         const struct irq_table_options *options; /* borrowed */
         void (*on_ended)(void *userdata);
         void *userdata;
+        bool recovering;                      /* what a predecessor raised may yet be wanted */
         struct raised *items[IRQ_RAISED_MAX]; /* owned */
         unsigned n;
 };

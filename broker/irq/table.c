@@ -339,6 +339,7 @@ int irq_table_verify(struct irq_table *table, const void *owner) {
 }
 
 void irq_table_refresh(struct irq_table *table) {
+        table->raised.recovering = false;
         forget_snapshot(table);
         (void) settle(table, NULL);
 }
@@ -372,6 +373,7 @@ struct irq_table *irq_table_free(struct irq_table *table) {
 
         table->watch = irq_watch_free(table->watch);
         g_array_set_size(table->claims, 0);
+        table->raised.recovering = false;
         raised_unwant(&table->raised);
         (void) raised_settle(&table->raised);
         raised_done(&table->raised);

@@ -27,8 +27,8 @@ struct irq_table_options {
 };
 
 /*
- * What a predecessor raised is taken over, and restored by the next irq_table_refresh() unless it
- * is claimed by then. Errors: -ENOMEM.
+ * What a predecessor raised is taken over, and restored by the first irq_table_refresh() or
+ * irq_table_set_rules() unless it is claimed by then. Errors: -ENOMEM.
  */
 int irq_table_new(const struct irq_table_options *options, struct irq_table **ret);
 

@@ -31,7 +31,7 @@ _rtgrant_reply() {
 _rtgrant_argument() {
         case $1 in
         --role) _rtgrant_reply "$(_rtgrant_roles)" ;;
-        --socket) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --socket | --import-rtirq) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --sysroot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --nice) _rtgrant_reply "$(seq -20 19)" ;;
@@ -146,7 +146,7 @@ _rtgrantctl() {
         case ${COMP_WORDS[at]} in
         list | monitor) options+=' --all' ;;
         revoke) options+=' --all --user' ;;
-        irq) options='--all --help --interval --json --sysroot' ;;
+        irq) options='--all --help --import-rtirq --interval --json --sysroot' ;;
         doctor) options+=' --all --pid --sysroot' ;;
         esac
         if [[ $current == -* ]]; then

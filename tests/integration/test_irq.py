@@ -14,7 +14,7 @@ import kernel
 import wire
 from agent import ALICE, BOB
 from conftest import BUILD
-from daemon import assert_refused, wait_until
+from daemon import assert_refused, policy_text, wait_until
 from kernel import FIFO, OTHER
 
 RTGRANTCTL = BUILD / "client" / "rtgrantctl"
@@ -126,6 +126,53 @@ def test_what_kernel_threads_are_for():
     threads = {t["name"]: t for t in shown["kernel_threads"]}
     assert "cannot be changed" in threads["migration/0"]["for"]
     assert "ksoftirqd/0" in threads
+
+
+RTIRQ = """
+# names, the first is the highest
+RTIRQ_NAME_LIST="snd xhci_hcd i8042"   # and a comment
+RTIRQ_PRIO_HIGH=95
+export RTIRQ_PRIO_DECR=5
+RTIRQ_RESET_ALL=1
+RTIRQ_HIGH_LIST='timer'
+RTIRQ_NON_THREADED="rtc snd"
+RTIRQ_STATE=/var/run/rtirq.state
+RTIRQ_PRIO_LOW=$(reboot)
+if true; then
+"""
+
+
+@pytest.mark.without_root
+def test_import_of_rtirq(machine, tmp_path):
+    path = tmp_path / "rtirq.conf"
+    path.write_text(RTIRQ, encoding="ascii")
+    path.chmod(0o644)
+    root = machine("four-cards")
+
+    shown = irq_json("--sysroot", root, "--import-rtirq", path)
+    assert [(rule["device"], rule["priority"]) for rule in shown["rules"]] == [
+        ("card:PCH", 94), ("card:USB", 94), ("card:U192k", 93), ("card:HDMI", 92),
+        ("pci:0000:05:00.0", 90), ("pci:0000:81:00.0", 89),
+    ]
+    notes = "\n".join(shown["notes"])
+    for word in ("RTIRQ_RESET_ALL", "RTIRQ_HIGH_LIST", "RTIRQ_NON_THREADED", "RTIRQ_PRIO_LOW",
+                 "above 94", '"i8042" is the handler of no interrupt', "line 11"):
+        assert word in notes
+    assert "RTIRQ_STATE" not in notes
+
+    missing = irq("--import-rtirq", tmp_path / "none")
+    assert (missing.returncode, missing.stdout) == (1, "")
+
+
+def test_what_is_imported_is_a_policy(make_daemon, machine, tmp_path):
+    path = tmp_path / "rtirq.conf"
+    path.write_text(RTIRQ, encoding="ascii")
+    path.chmod(0o644)
+    text = irq("--sysroot", machine("four-cards"), "--import-rtirq", path).stdout
+    daemon = make_daemon().start(policy_text() + text)
+    listed = json.loads(daemon.rtgrantctl(ALICE, "policy", "--json").stdout)
+    assert ("Irq rtirq-1-PCH", "Device", "card:PCH") in \
+        [(entry["section"], entry["key"], entry["value"]) for entry in listed]
 
 
 # ---- on this machine's own threads ----

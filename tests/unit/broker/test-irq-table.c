@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <time.h>
 
 #include "broker/irq/table.h"
 #include "broker/irq/watch.h"
@@ -300,6 +300,60 @@ static void a_new_thread_of_the_same_interrupt_is_raised(void **state) {
         world_end(&w);
 }
 
+/* ---- what wakes it up ---- */
+
+static void count(void *userdata) {
+        ++*(unsigned *) userdata;
+}
+
+static void assert_told(sd_event *event, const unsigned *n, unsigned at_least) {
+        for (unsigned i = 0; i < 300 && *n < at_least; i++)
+                assert_true(sd_event_run(event, 100000) >= 0);
+        assert_true(*n >= at_least);
+}
+
+/* Soon, and once more when drivers have had their time. */
+static void the_kernel_tells_of_devices(void **state) {
+        struct irq_watch *watch;
+        sd_event *event;
+        unsigned n = 0;
+        int fd;
+
+        test_need_root();
+        assert_true(sd_event_new(&event) >= 0);
+        assert_int_equal(irq_watch_new(event, count, &n, &watch), 0);
+        fd = open("/sys/class/net/lo/uevent", O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || write(fd, "change", 6) != 6) {
+                (void) irq_watch_free(watch);
+                (void) sd_event_unref(event);
+                test_skip("the kernel cannot be made to tell of a device here");
+        }
+        (void) close(fd);
+        assert_told(event, &n, 2);
+        (void) irq_watch_free(watch);
+        (void) sd_event_unref(event);
+}
+
+/* As waking up does: by what it is already, as far as two system calls allow. */
+static void the_clock_is_set(void **state) {
+        struct irq_watch *watch;
+        struct timespec now;
+        sd_event *event;
+        unsigned n = 0;
+
+        test_need_root();
+        assert_true(sd_event_new(&event) >= 0);
+        assert_int_equal(irq_watch_new(event, count, &n, &watch), 0);
+        if (clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_settime(CLOCK_REALTIME, &now) < 0) {
+                (void) irq_watch_free(watch);
+                (void) sd_event_unref(event);
+                test_skip("the clock cannot be set here");
+        }
+        assert_told(event, &n, 2);
+        (void) irq_watch_free(watch);
+        (void) sd_event_unref(event);
+}
+
 static void messages_of_the_kernel(void **state) {
         static const struct {
                 const char *message;
@@ -457,6 +511,9 @@ static void a_successor_knows_what_was_there_at_first(void **state) {
         four_cards(&w);
         crash(&w, "card:0", 90);
         open_table(&w);
+        /* claims come one by one, and none undoes what is for another */
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:2", 91), 0);
+        assert_is_raised(&w, 1, 90);
         assert_int_equal(irq_table_claim(w.table, &owners[1], "card:0", 90), 0);
         irq_table_refresh(w.table);
         assert_is_raised(&w, 1, 90);
@@ -545,6 +602,8 @@ int main(void) {
                 cmocka_unit_test(a_rule_waits_for_its_device),
                 cmocka_unit_test(a_card_takes_its_claim_to_another_controller),
                 cmocka_unit_test(a_new_thread_of_the_same_interrupt_is_raised),
+                cmocka_unit_test(the_kernel_tells_of_devices),
+                cmocka_unit_test(the_clock_is_set),
                 cmocka_unit_test(messages_of_the_kernel),
                 cmocka_unit_test(only_what_the_role_names),
                 cmocka_unit_test(what_cannot_be_raised_and_why),

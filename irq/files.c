@@ -55,6 +55,9 @@ static ssize_t read_path(char *buffer, size_t size, const char *path) {
         return r;
 }
 
+static int format_path(char path[PATH_MAX], const char *format, va_list args)
+        __attribute__((format(printf, 2, 0)));
+
 static int format_path(char path[PATH_MAX], const char *format, va_list args) {
         int n = vsnprintf(path, PATH_MAX, format, args);
 

@@ -21,6 +21,9 @@
 #define CONFIG_SIZE_MAX (1 << 20)
 
 static int make_path(const struct machine *machine, char path[PATH_MAX], const char *format,
+                     va_list args) __attribute__((format(printf, 3, 0)));
+
+static int make_path(const struct machine *machine, char path[PATH_MAX], const char *format,
                      va_list args) {
         int prefix = snprintf(path, PATH_MAX, "%s", machine->root), n;
 

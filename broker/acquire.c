@@ -50,7 +50,8 @@ static enum reason check_form(const struct call *call, const struct wire_acquire
         if (!is_whole(wire, WIRE_WANT_MEMLOCK, wire->memlock_bytes, NULL) ||
             !is_whole(wire, WIRE_WANT_CPU_LATENCY, wire->cpu_latency_us, NULL) ||
             !is_whole(wire, WIRE_WANT_BLOCK_QUEUE, wire->block_max_sectors_kb, wire->block) ||
-            !is_whole(wire, WIRE_WANT_IRQ, (uint64_t) (int64_t) wire->irq_priority, wire->irq) ||
+            !is_whole(wire, WIRE_WANT_IRQ, wire->irq[0] != '\0', wire->irq) ||
+            (wire->irq[0] == '\0' && wire->irq_priority != 0) ||
             wire->padding != 0)
                 return REASON_INVALID;
         if (wire->lifetime > WIRE_LIFETIME_SECONDS ||
@@ -381,7 +382,8 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                 refusal = refusal_of(a, a->decision.reason);
                 refusal.decision = &a->decision;
                 refusal.cause = decide_cause(call->broker, &a->decision);
-                if (a->request.unavailable[a->decision.resource] == a->decision.reason)
+                if (a->decision.about_resource &&
+                    a->request.unavailable[a->decision.resource] == a->decision.reason)
                         refusal.cause = resource_cause(call->broker, a->decision.resource,
                                                        &a->resources);
                 refuse(call, answer, &refusal);

@@ -29,6 +29,7 @@ struct authority_question {
         uid_t quota_uid;        /* whose questions are counted */
         bool interactive;       /* polkit may ask the user, which can take minutes */
         size_t role_index;      /* not polkit's to know: comes back with the answer */
+        int resource;           /* enum resource_index that it is about; -1: the role itself */
         /* for rules: action.lookup("role") and so on */
         const char *role;
         const char *policy;     /* "fifo", "rr", "other" */

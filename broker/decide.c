@@ -2,13 +2,17 @@
 
 #include "broker/decide.h"
 
+#include <string.h>
+
 struct situation decide_situation(const struct call *call, struct user *user) {
         struct broker *broker = call->broker;
         uint64_t now_us = broker_now_us(broker);
+        struct situation now;
 
-        return (struct situation) {
+        now = (struct situation) {
                 .authority = call->authority,
                 .authority_role = call->authority_role,
+                .resources_answered = call->resources_answered,
                 .uid = call->peer->uid,
                 .gids = call->peer->gids,
                 .n_gids = call->peer->n_gids,
@@ -21,6 +25,8 @@ struct situation decide_situation(const struct call *call, struct user *user) {
                 .grant_wait_ms =
                         (unsigned) ((bucket_wait_us(&user->grants, 1, now_us) + 999) / 1000),
         };
+        memcpy(now.resource_answers, call->resource_answers, sizeof(now.resource_answers));
+        return now;
 }
 
 /* Whether the lease would hold more than it does. Asking again for what is there costs nothing. */
@@ -50,7 +56,10 @@ static const char *policy_word(const struct request *request, const struct decis
 static struct authority_question make_question(const struct call *call, const struct ask *ask,
                                                const struct decision *decision) {
         return (struct authority_question) {
-                .action = call->action ? call->action : decision->role->action,
+                .action = decision->about_resource ? resource_action(decision->resource)
+                          : call->action           ? call->action
+                                                   : decision->role->action,
+                .resource = decision->about_resource ? (int) decision->resource : -1,
                 .bus_name = call->bus_name,
                 .pid = call->peer->pid,
                 .uid = call->peer->uid,
@@ -81,23 +90,47 @@ struct decision decide(const struct call *call, const struct ask *ask, bool *ret
                 now.grant_tokens = now.grant_tokens > 0 ? now.grant_tokens : 1;
                 now.authority = AUTHORITY_YES;
                 now.authority_role = ask->lease->role_index;
+                now.resources_answered = ask->request->resources;
+                for (size_t i = 0; i < _RESOURCE_MAX; i++)
+                        now.resource_answers[i] = AUTHORITY_YES;
         }
         resource_situation(broker, ask->user, ask->pid, ask->request, &now);
         if (ask->request->wants_sched && sched_is_rt(ask->request->policy))
                 now.rt_possible = self_can_raise(&broker->self);
 
-        decision = policy_evaluate(broker_policy(broker), &now, ask->request);
-        if (decision.verdict != VERDICT_ASK)
-                return decision;
+        /* What polkit said not long ago it is not asked again, about the role and each resource. */
+        for (;;) {
+                enum authority_answer answer;
 
-        *ret_question = make_question(call, ask, &decision);
-        now.authority = broker->authority ? authority_remember(broker->authority, ret_question)
-                                          : AUTHORITY_FAILED;
-        now.authority_role = ret_question->role_index;
-        if (now.authority == AUTHORITY_UNASKED)
-                return decision;
+                decision = policy_evaluate(broker_policy(broker), &now, ask->request);
+                if (decision.verdict != VERDICT_ASK)
+                        return decision;
 
-        return policy_evaluate(broker_policy(broker), &now, ask->request);
+                *ret_question = make_question(call, ask, &decision);
+                answer = broker->authority ? authority_remember(broker->authority, ret_question)
+                                           : AUTHORITY_FAILED;
+                if (answer == AUTHORITY_UNASKED)
+                        return decision;
+                if (ret_question->resource >= 0) {
+                        now.resources_answered |= 1U << ret_question->resource;
+                        now.resource_answers[ret_question->resource] = answer;
+                } else {
+                        now.authority = answer;
+                        now.authority_role = ret_question->role_index;
+                }
+        }
+}
+
+void decide_answered(struct call *call, int resource, size_t role_index,
+                     enum authority_answer answer) {
+        if (resource >= 0) {
+                call->resources_answered |= 1U << resource;
+                call->resource_answers[resource] = answer;
+                return;
+        }
+
+        call->authority = answer;
+        call->authority_role = role_index;
 }
 
 const char *decide_cause(const struct broker *broker, const struct decision *decision) {

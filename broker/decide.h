@@ -24,6 +24,10 @@ struct ask {
 struct decision decide(const struct call *call, const struct ask *ask, bool *ret_uses_token,
                        struct authority_question *ret_question);
 
+/* Notes the answer to @question in the call that is made again with it. */
+void decide_answered(struct call *call, int resource, size_t role_index,
+                     enum authority_answer answer);
+
 /* More words about a refusal; NULL if there are none. */
 const char *decide_cause(const struct broker *broker, const struct decision *decision);
 

@@ -199,7 +199,11 @@ static void explain_authority(struct wire_explanation *ret, const struct refusal
                               const char *wanted) {
         const struct role *role = refusal->decision->role;
         const char *name = role ? role->name : "(none)";
-        const char *action = refusal->action ? refusal->action : role ? role->action : "(none)";
+        const char *action = refusal->decision->about_resource
+                                     ? resource_action(refusal->decision->resource)
+                             : refusal->action ? refusal->action
+                             : role            ? role->action
+                                               : "(none)";
 
         switch (refusal->reason) {
         case REASON_NOT_AUTHORIZED:

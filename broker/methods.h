@@ -22,6 +22,8 @@ struct call {
         bool check_rttime;              /* RealtimeKit's rule about RLIMIT_RTTIME holds */
         enum authority_answer authority; /* of polkit, when the call is made again with it */
         size_t authority_role;
+        unsigned resources_answered;    /* likewise, of resources */
+        enum authority_answer resource_answers[_RESOURCE_MAX];
 };
 
 /*

@@ -434,6 +434,17 @@ void resource_find(struct broker *broker, const struct thread *thread,
                 request->irq_roles = irq_roles_of(broker, wire->irq);
 }
 
+const char *resource_action(enum resource_index index) {
+        static const char *const actions[_RESOURCE_MAX] = {
+                [RESOURCE_MEMLOCK] = "org.rtgrant.memlock",
+                [RESOURCE_CPU_LATENCY] = "org.rtgrant.cpu-latency",
+                [RESOURCE_BLOCK_QUEUE] = "org.rtgrant.block-queue",
+                [RESOURCE_IRQ] = "org.rtgrant.irq",
+        };
+
+        return actions[index];
+}
+
 const char *resource_cause(const struct broker *broker, enum resource_index index,
                            const struct resource_wants *wants) {
         return broker->resources.served & 1U << index ? wants->cause

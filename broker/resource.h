@@ -137,6 +137,9 @@ void resource_find(struct broker *broker, const struct thread *thread,
                    const struct wire_acquire *wire, struct request *request,
                    struct resource_wants *ret);
 
+/* The action that polkit is asked about. */
+const char *resource_action(enum resource_index index);
+
 /* Why @index is unavailable, in words; "" if there are no more. */
 const char *resource_cause(const struct broker *broker, enum resource_index index,
                            const struct resource_wants *wants);

@@ -108,7 +108,7 @@ struct wire_acquire {
         uint64_t memlock_bytes;
         uint32_t cpu_latency_us;
         uint32_t block_max_sectors_kb;
-        int32_t irq_priority;
+        int32_t irq_priority;           /* 0: the highest that the role gives */
         uint32_t padding;
         char irq[WIRE_DEVICE_SIZE];     /* card:0, usb:1-4, irq:16, ... */
         char block[WIRE_DEVICE_SIZE];   /* a block device: its name (sda1) or number (8:1) */

@@ -4,10 +4,19 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 static void finish(struct change *change, enum change_result result, int error) {
         change->result = result;
         change->error = error;
+}
+
+/* What is wrong with a path is said of the path, not of the broker. */
+static int check_path(const char *block) {
+        struct stat st;
+
+        return block && strchr(block, '/') && stat(block, &st) < 0 ? -errno : 0;
 }
 
 /* Asks for the parts of @options that are still wanted. */
@@ -16,6 +25,11 @@ static void ask_broker(struct broker *broker, const struct options *options,
         struct rtgrant_request request;
         int r;
 
+        r = check_path(options->resources.block);
+        if (r < 0) {
+                finish(change, CHANGE_FAILED, r);
+                return;
+        }
         r = broker_connect(broker);
         if (r < 0) {
                 finish(change, CHANGE_NO_BROKER, r);
@@ -30,7 +44,7 @@ static void ask_broker(struct broker *broker, const struct options *options,
         else if (r == -EPERM)
                 finish(change, CHANGE_REFUSED, r);
         else
-                finish(change, broker_is_error(r) ? CHANGE_NO_BROKER : CHANGE_FAILED, r);
+                finish(change, broker_is_error(r) && r != -ENODEV ? CHANGE_NO_BROKER : CHANGE_FAILED, r);
 }
 
 /*
@@ -129,6 +143,7 @@ static void change_by_broker(struct broker *broker, const struct options *rest,
 
         ask_broker(broker, rest, thread, change);
         if (!change_is_done(change) && rest->sched_wanted && !rest->nice_wanted && !rest->dry_run &&
+            !resources_are_wanted(&rest->resources) &&
             write_keeping_flag(thread->tid, wanted) >= 0)
                 finish(change, CHANGE_DIRECT, 0);
 }
@@ -174,7 +189,8 @@ void change_thread(struct broker *broker, const struct options *options,
                 return;
         }
 
-        if (options->dry_run) {
+        /* what only a broker has comes as one lease with the rest, all or nothing */
+        if (options->dry_run || resources_are_wanted(&options->resources)) {
                 change_by_broker(broker, options, thread, &change);
         } else {
                 change_directly(broker, options, thread, &rest, &change);

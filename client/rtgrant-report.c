@@ -95,6 +95,11 @@ static void add_change(json_object *object, const struct broker *broker,
                 json_add_null(object, "lease");
         json_add_text(object, "role", granted ? answer->role : NULL);
         json_add_bool(object, "clamped", granted && answer->clamped);
+        explain_resources_json(object, granted ? answer : NULL);
+        if (granted && answer->memlock_bytes != 0)
+                json_add_int(object, "memlock_locked", (int64_t) answer->memlock_locked);
+        else
+                json_add_null(object, "memlock_locked");
         add_error(object, broker, change);
         if (change->result == CHANGE_REFUSED)
                 json_add_refusal(object, "refusal", answer);

@@ -173,6 +173,25 @@ struct rtgrant_request {
         uint64_t period_ns;     /**< declared timing: one cycle; all three 0 if not declared */
         uint64_t computation_ns; /**< CPU time needed in each, <= deadline_ns */
         uint64_t deadline_ns;   /**< from its start, <= period_ns */
+        uint64_t memlock_bytes; /**< memory that the process may lock (RLIMIT_MEMLOCK) for as long
+                                 *   as the lease; this and the following as far as not 0 or NULL */
+        unsigned cpu_latency_us; /**< time that CPUs may take to wake up; for a thread pinned to
+                                 *   one CPU, that CPU, else all */
+        unsigned block_max_sectors_kb; /**< with @block: KiB that the disk is given at a time */
+        const char *block;      /**< a path on the disk, or the name of a block device */
+        const char *irq;        /**< a device whose interrupt threads are meant: card:0, usb:1-4,
+                                 *   irq:16, … */
+        int irq_priority;       /**< with @irq: their priority; 0: the highest of the role */
+};
+
+/** What a lease may hold, or'ed in rtgrant_answer.granted. */
+enum rtgrant_kind {
+        RTGRANT_KIND_SCHED = 1 << 0,
+        RTGRANT_KIND_NICE = 1 << 1,
+        RTGRANT_KIND_MEMLOCK = 1 << 2,
+        RTGRANT_KIND_CPU_LATENCY = 1 << 3,
+        RTGRANT_KIND_IRQ = 1 << 4,
+        RTGRANT_KIND_BLOCK_QUEUE = 1 << 5,
 };
 
 enum rtgrant_route {
@@ -205,6 +224,13 @@ struct rtgrant_answer {
         char rule[160];         /**< FILE:LINE that decided */
         char text[320];         /**< who asked what, and why not */
         char help[320];         /**< what would help */
+        unsigned granted;       /**< enum rtgrant_kind that the lease holds now: with RTGRANT_CLAMP
+                                 *   what could not be had is missing; 0 on the direct route */
+        uint64_t memlock_bytes; /**< what it holds, as in the request; 0 if nothing of it */
+        uint64_t memlock_locked; /**< of it, what the process has locked already */
+        unsigned cpu_latency_us;
+        unsigned block_max_sectors_kb;
+        int irq_priority;
 };
 
 /**
@@ -238,7 +264,8 @@ struct rtgrant *rtgrant_close(struct rtgrant *handle);
  * lease would count as changed by others.
  *
  * Errors: -EPERM if refused: see ret_answer->reason. -ESRCH or -EINVAL with RTGRANT_DIRECT if the
- * kernel says so: no broker could help, and none was asked. -EPROTO if the broker said yes but the
+ * kernel says so: no broker could help, and none was asked. stat(2) or -ENODEV if request->block
+ * cannot be looked at or is on no block device: that is done here, with the caller's rights. -EPROTO if the broker said yes but the
  * thread reads back otherwise: ret_answer then says what is in force. -EBADF if the pidfd is bad.
  */
 int rtgrant_acquire(struct rtgrant *handle, const struct rtgrant_request *request,
@@ -321,6 +348,12 @@ struct rtgrant_lease {
         const char *role;
         const char *reason;
         const char *transport;  /**< "socket", "Broker1", "RealtimeKit1" */
+        uint64_t memlock_bytes; /**< this and the following: 0 and "" if it holds nothing of it */
+        unsigned cpu_latency_us;
+        unsigned block_max_sectors_kb;
+        int irq_priority;
+        const char *irq;        /**< the device */
+        const char *block;      /**< the disk */
 };
 
 /** Is given one lease; a non-zero return ends the listing. */

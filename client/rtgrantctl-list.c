@@ -59,12 +59,24 @@ json_object *ctl_lease_json(const struct rtgrant_lease *lease) {
                 json_add_int(object, "granted_nice", lease->granted_nice);
         else
                 json_add_null(object, "granted_nice");
+        explain_resources_json(object, &(struct rtgrant_answer) {
+                                               .memlock_bytes = lease->memlock_bytes,
+                                               .cpu_latency_us = lease->cpu_latency_us,
+                                               .block_max_sectors_kb = lease->block_max_sectors_kb,
+                                               .irq_priority = lease->irq_priority,
+                                       });
+        json_add_text(object, "block", lease->block);
+        json_add_text(object, "irq", lease->irq);
         json_add_time(object, "since", lease->since_ms);
         json_add_time(object, "expires", lease->expires_ms);
         json_add_string(object, "lifetime", lifetime_name(lease->lifetime));
         json_add_text(object, "reason", lease->reason);
         json_add_string(object, "transport", lease->transport);
         return object;
+}
+
+static const char *text_or_null(const char *text) {
+        return text[0] != '\0' ? text : NULL;
 }
 
 void ctl_describe_granted(char buffer[EXPLAIN_VALUES_SIZE], const struct rtgrant_lease *lease) {
@@ -74,6 +86,14 @@ void ctl_describe_granted(char buffer[EXPLAIN_VALUES_SIZE], const struct rtgrant
                                        .priority = lease->granted_priority,
                                        .has_nice = lease->holds_nice,
                                        .nice = lease->granted_nice,
+                                       .resources = {
+                                               .memlock_bytes = lease->memlock_bytes,
+                                               .cpu_latency_us = lease->cpu_latency_us,
+                                               .block_max_sectors_kb = lease->block_max_sectors_kb,
+                                               .block = text_or_null(lease->block),
+                                               .irq = text_or_null(lease->irq),
+                                               .irq_priority = lease->irq_priority,
+                                       },
                                });
 }
 

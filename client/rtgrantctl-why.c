@@ -85,6 +85,7 @@ static void add_values(json_object *object, const char *key, const struct rtgran
         json_add_int(values, "priority", answer->priority);
         json_add_int(values, "nice", answer->nice);
         json_add_string(values, "role", answer->role);
+        explain_resources_json(values, answer);
         (void) json_object_object_add(object, key, values);
 }
 

@@ -20,6 +20,7 @@ struct trial {
         const struct request *request;
         const struct role *role;        /* NULL: none chosen yet */
         struct decision decision;
+        bool by_polkit;                 /* no list lets the caller in: polkit does, or is to be asked */
 };
 
 struct limit {
@@ -102,7 +103,8 @@ static bool check_ranges(struct trial *t) {
         if (request->resources >> _RESOURCE_MAX != 0)
                 return refuse(t, REASON_INVALID, no_rule);
         for (int i = 0; i < _RESOURCE_MAX; i++)
-                if (request->resources & 1U << i && request->values[i] <= 0)
+                if (request->resources & 1U << i &&
+                    (request->values[i] < 0 || (request->values[i] == 0 && i != RESOURCE_IRQ)))
                         return refuse(t, REASON_INVALID, no_rule);
         if (request->wants_sched && !check_sched(t))
                 return false;
@@ -138,10 +140,35 @@ static bool is_answered(const struct policy *policy, const struct role *role,
                (size_t) (role - policy->roles) == now->authority_role;
 }
 
+static bool id_list_has(const struct id_list *list, uint32_t id) {
+        for (size_t i = 0; i < list->n_ids; i++)
+                if (list->ids[i] == id)
+                        return true;
+
+        return list->everybody;
+}
+
+static bool id_list_has_any(const struct id_list *list, const gid_t *gids, size_t n_gids) {
+        if (list->everybody)
+                return true;
+
+        for (size_t i = 0; i < n_gids; i++)
+                if (id_list_has(list, gids[i]))
+                        return true;
+
+        return false;
+}
+
+static bool is_listed(const struct role *role, const struct situation *now) {
+        return id_list_has(&role->allow_users, now->uid) ||
+               id_list_has_any(&role->allow_groups, now->gids, now->n_gids);
+}
+
 static bool check_admission(struct trial *t) {
         enum reason reason;
 
         reason = policy_role_admits(t->policy, t->role, t->now, &t->decision.rule);
+        t->by_polkit = !is_listed(t->role, t->now);
         if (reason == REASON_NEEDS_AUTHORIZATION) {
                 /* All else is checked first: nobody is asked for what would be refused anyway. */
                 t->decision.verdict = VERDICT_ASK;
@@ -272,11 +299,11 @@ static bool refuse_resource(struct trial *t, enum resource_index resource, enum 
         if (t->request->clamp && (t->request->wants_sched || t->request->wants_nice ||
                                   (d->resources & ~(1U << resource)) != 0)) {
                 d->resources &= ~(1U << resource);
-                d->resource = resource;
                 return clip(t, limit);
         }
 
         refuse_limit(t, reason, limit);
+        d->about_resource = true;
         d->resource = resource;
         return false;
 }
@@ -309,6 +336,44 @@ static bool check_memlock(struct trial *t, struct limit limit) {
         return clip(t, limit);
 }
 
+static enum reason answer_reason(enum authority_answer answer) {
+        switch (answer) {
+        case AUTHORITY_UNASKED:
+                return REASON_NEEDS_AUTHORIZATION;
+        case AUTHORITY_YES:
+                return REASON_NONE;
+        case AUTHORITY_OVERRUN:
+                return REASON_AUTHORITY_BUSY;
+        case AUTHORITY_FAILED:
+                return REASON_AUTHORITY_UNAVAILABLE;
+        default:
+                return REASON_NOT_AUTHORIZED;
+        }
+}
+
+/* The kinds have actions of their own: whom polkit lets into the role it has to give these too. */
+static bool check_resource_authority(struct trial *t, enum resource_index resource) {
+        struct decision *d = &t->decision;
+        struct limit limit = { .rule = t->role->rules[ROLE_KEY_ACTION] };
+        enum reason reason;
+
+        if (!t->by_polkit)
+                return true;
+        if (!(t->now->resources_answered & 1U << resource)) {
+                /* About the role first, and about one thing at a time. */
+                if (d->verdict == VERDICT_ASK)
+                        return true;
+                d->verdict = VERDICT_ASK;
+                d->reason = REASON_NEEDS_AUTHORIZATION;
+                d->about_resource = true;
+                d->resource = resource;
+                return true;
+        }
+
+        reason = answer_reason(t->now->resource_answers[resource]);
+        return reason == REASON_NONE || refuse_resource(t, resource, reason, limit);
+}
+
 static bool check_resource(struct trial *t, enum resource_index resource) {
         const struct resource_band *band = &t->role->resources[resource];
         int64_t *value = &t->decision.values[resource];
@@ -321,6 +386,8 @@ static bool check_resource(struct trial *t, enum resource_index resource) {
 
         if (!band->given)
                 return refuse_resource(t, resource, REASON_RESOURCE_NOT_IN_ROLE, limit);
+        if (*value == 0)
+                *value = band->high;
         if (t->request->unavailable[resource] != REASON_NONE)
                 return refuse_resource(t, resource, t->request->unavailable[resource],
                                        (struct limit) { .rule = no_rule, .asked = *value });
@@ -340,6 +407,7 @@ static bool check_resource(struct trial *t, enum resource_index resource) {
                                 .asked = *value,
                         });
 
+        limit.asked = *value;
         if (*value < band->low || *value > band->high) {
                 bool more = resource_is_descending(resource) ? *value < band->low
                                                              : *value > band->high;
@@ -351,7 +419,8 @@ static bool check_resource(struct trial *t, enum resource_index resource) {
                 clip(t, limit);
         }
 
-        return resource != RESOURCE_MEMLOCK || check_memlock(t, limit);
+        return (resource != RESOURCE_MEMLOCK || check_memlock(t, limit)) &&
+               check_resource_authority(t, resource);
 }
 
 static bool check_resources(struct trial *t) {
@@ -570,25 +639,6 @@ struct decision policy_evaluate(const struct policy *policy, const struct situat
         return evaluate_role(&t, role);
 }
 
-static bool id_list_has(const struct id_list *list, uint32_t id) {
-        for (size_t i = 0; i < list->n_ids; i++)
-                if (list->ids[i] == id)
-                        return true;
-
-        return list->everybody;
-}
-
-static bool id_list_has_any(const struct id_list *list, const gid_t *gids, size_t n_gids) {
-        if (list->everybody)
-                return true;
-
-        for (size_t i = 0; i < n_gids; i++)
-                if (id_list_has(list, gids[i]))
-                        return true;
-
-        return false;
-}
-
 /* Of a role about which polkit is to be asked. */
 static enum reason authority_reason(const struct policy *policy, const struct role *role,
                                     const struct situation *now) {
@@ -597,16 +647,7 @@ static enum reason authority_reason(const struct policy *policy, const struct ro
         if (!is_answered(policy, role, now))
                 return REASON_NOT_AUTHORIZED;
 
-        switch (now->authority) {
-        case AUTHORITY_YES:
-                return REASON_NONE;
-        case AUTHORITY_OVERRUN:
-                return REASON_AUTHORITY_BUSY;
-        case AUTHORITY_FAILED:
-                return REASON_AUTHORITY_UNAVAILABLE;
-        default:
-                return REASON_NOT_AUTHORIZED;
-        }
+        return answer_reason(now->authority);
 }
 
 enum reason policy_role_admits(const struct policy *policy, const struct role *role,

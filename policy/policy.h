@@ -175,6 +175,8 @@ enum authority_answer {
 struct situation {
         enum authority_answer authority;
         size_t authority_role;          /* index of the role that it was about, unless UNASKED */
+        unsigned resources_answered;    /* bits of resources that polkit was asked about too */
+        enum authority_answer resource_answers[_RESOURCE_MAX]; /* what it said of these */
         uid_t uid;                      /* of caller and target alike */
         const gid_t *gids;              /* all groups of the caller, the primary one too */
         size_t n_gids;
@@ -210,7 +212,7 @@ struct request {
         unsigned lifetime_s;
         bool clamp;                     /* rather less than nothing */
         unsigned resources;             /* bit 1 << enum resource_index: wanted */
-        int64_t values[_RESOURCE_MAX];  /* as far as wanted; above 0 */
+        int64_t values[_RESOURCE_MAX];  /* as far as wanted; above 0, or of IRQ 0: the highest */
         unsigned irq_roles;             /* bit 1 << index of role: it names the interrupt's device */
         enum reason unavailable[_RESOURCE_MAX]; /* why the machine cannot give it; else NONE */
 };
@@ -233,7 +235,8 @@ struct decision {
         unsigned lifetime_s;
         unsigned resources;             /* bits of those granted; with clamp maybe not all asked */
         int64_t values[_RESOURCE_MAX];
-        enum resource_index resource;   /* that was refused, with its reasons */
+        bool about_resource;            /* verdict and reason are about this: */
+        enum resource_index resource;
         int64_t asked;                  /* if denied or clamped by a limit; of a quota: the place */
         int64_t limit;
         int64_t limit_low;              /* lower end where the limit is a band, else as limit */
@@ -260,6 +263,9 @@ struct decision {
  * asked: a priority below the band is refused, and so is RR where the role has only FIFO.
  * A resource becomes the limit likewise (of latency and queues the lowest value is the most); one
  * that cannot be had at all is left out, unless nothing else was asked.
+ *
+ * Whom polkit lets into a role it is asked about each resource too, one after the other, by the
+ * action of that kind.
  *
  * Who may use a role is decided by its Deny lists, then its Allow lists, then polkit if there is an
  * action to ask about; what a list decides polkit never turns round. Polkit is asked last: ASK

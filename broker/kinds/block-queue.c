@@ -6,7 +6,6 @@
  * may be, the client's own rights decide, and librtgrant looks it up.
  */
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +38,7 @@ static bool name_is_sound(const char *name) {
 static bool number_is_sound(const char *text, unsigned *ret_major, unsigned *ret_minor) {
         char rest;
 
-        return isdigit((unsigned char) text[0]) && strlen(text) <= 12 &&
+        return strspn(text, "0123456789:") == strlen(text) && strlen(text) <= 12 &&
                sscanf(text, "%7u:%7u%c", ret_major, ret_minor, &rest) == 2;
 }
 

@@ -117,6 +117,12 @@ void broker_request(const struct options *options, const struct thread *thread,
                 .lifetime = options->lifetime_s > 0 ? RTGRANT_LIFETIME_SECONDS
                                                     : RTGRANT_LIFETIME_THREAD,
                 .lifetime_s = options->lifetime_s,
+                .memlock_bytes = options->resources.memlock_bytes,
+                .cpu_latency_us = options->resources.cpu_latency_us,
+                .block_max_sectors_kb = options->resources.block_max_sectors_kb,
+                .block = options->resources.block,
+                .irq = options->resources.irq,
+                .irq_priority = options->resources.irq_priority,
         };
 }
 

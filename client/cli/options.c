@@ -24,6 +24,10 @@ enum {
         OPTION_DRY_RUN,
         OPTION_LIFETIME,
         OPTION_JSON,
+        OPTION_MEMLOCK,
+        OPTION_CPU_LATENCY,
+        OPTION_BLOCK_QUEUE,
+        OPTION_IRQ,
 };
 
 /* "+": the end of the options is found here, not by getopt. */
@@ -54,6 +58,10 @@ static const struct option long_options[] = {
         { "dry-run", no_argument, NULL, OPTION_DRY_RUN },
         { "lifetime", required_argument, NULL, OPTION_LIFETIME },
         { "json", no_argument, NULL, OPTION_JSON },
+        { "memlock", required_argument, NULL, OPTION_MEMLOCK },
+        { "cpu-latency", required_argument, NULL, OPTION_CPU_LATENCY },
+        { "block-queue", required_argument, NULL, OPTION_BLOCK_QUEUE },
+        { "irq", required_argument, NULL, OPTION_IRQ },
         { 0 },
 };
 
@@ -152,6 +160,60 @@ static bool take_switch(struct parse *parse, int c) {
         }
 }
 
+static int parse_memlock(struct options *o, const char *string) {
+        int64_t bytes;
+
+        if (text_parse_size(string, &bytes) < 0)
+                return complain(o, STATUS_FAILED,
+                                "--memlock: '%s' is not a number with K, M, G or T, as in 512M",
+                                string);
+        o->resources.memlock_bytes = (uint64_t) bytes;
+        return 0;
+}
+
+/* DEVICE=NUMBER; without "=NUMBER" *ret_number is 0. Cuts @string at the "=". */
+static int parse_device(struct options *o, const char *option, char *string, int64_t max,
+                        int64_t *ret_number) {
+        char *equals = strrchr(string, '=');
+
+        *ret_number = 0;
+        if (equals)
+                *equals = '\0';
+        if (string[0] == '\0')
+                return complain(o, STATUS_FAILED, "%s: a device is missing", option);
+        return equals ? parse_number(o, option, equals + 1, 1, max, ret_number) : 0;
+}
+
+/* What goes beyond the scheduling of threads. Returns 0, or the exit status. */
+static int take_resource(struct options *o, int c) {
+        struct resources *r = &o->resources;
+        int64_t number;
+        int status;
+
+        switch (c) {
+        case OPTION_MEMLOCK:
+                return parse_memlock(o, optarg);
+        case OPTION_CPU_LATENCY:
+                status = parse_number(o, "--cpu-latency", optarg, 1, INT32_MAX, &number);
+                if (status == 0)
+                        r->cpu_latency_us = (unsigned) number;
+                return status;
+        case OPTION_BLOCK_QUEUE:
+                r->block = optarg;
+                status = parse_device(o, "--block-queue", optarg, INT32_MAX, &number);
+                if (status == 0 && number == 0)
+                        return complain(o, STATUS_FAILED,
+                                        "--block-queue: PATH=KIB is meant, as in /srv=64");
+                r->block_max_sectors_kb = (unsigned) number;
+                return status;
+        default:
+                r->irq = optarg;
+                status = parse_device(o, "--irq", optarg, 99, &number);
+                r->irq_priority = (int) number;
+                return status;
+        }
+}
+
 /* The other options. Returns 0, or the exit status. */
 static int take_option(struct options *o, int c) {
         int64_t number = 0;
@@ -196,6 +258,11 @@ static int take_option(struct options *o, int c) {
         case OPTION_JSON:
                 o->json = true;
                 return 0;
+        case OPTION_MEMLOCK:
+        case OPTION_CPU_LATENCY:
+        case OPTION_BLOCK_QUEUE:
+        case OPTION_IRQ:
+                return take_resource(o, c);
         default: /* getopt has said what is wrong */
                 fprintf(stderr, "Try '%s --help'.\n", o->program);
                 return STATUS_FAILED;
@@ -274,7 +341,8 @@ static int settle_pid(struct parse *parse) {
         status = parse_pid(o, parse->operands[parse->n_operands - 1]);
         if (status != 0)
                 return status;
-        if (parse->n_operands == 1 && !o->policy_given && !o->nice_wanted && !o->role) {
+        if (parse->n_operands == 1 && !o->policy_given && !o->nice_wanted && !o->role &&
+            !resources_are_wanted(&o->resources)) {
                 o->action = ACTION_SHOW;
                 return 0;
         }
@@ -311,6 +379,7 @@ struct values options_values(const struct options *o) {
                 .priority = o->scheduling.priority,
                 .has_nice = o->nice_wanted,
                 .nice = o->nice,
+                .resources = o->resources,
         };
 }
 
@@ -340,7 +409,9 @@ int options_parse(struct options *ret, const char *program, bool needs_command, 
                         return status;
         }
         options.sched_wanted =
-                options.policy_given || options.priority_operand || !options.nice_wanted;
+                options.policy_given || options.priority_operand ||
+                (!options.nice_wanted &&
+                 (options.role || !resources_are_wanted(&options.resources)));
 
         *ret = options;
         return 0;

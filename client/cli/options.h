@@ -46,6 +46,7 @@ struct options {
         bool clamp;
         bool dry_run;
         unsigned lifetime_s;            /* 0: as long as the thread */
+        struct resources resources;
 };
 
 /*

@@ -104,6 +104,33 @@ void text_user(char *buffer, size_t size, uid_t uid) {
                 (void) snprintf(buffer, size, "%u", (unsigned) uid);
 }
 
+int text_parse_size(const char *string, int64_t *ret) {
+        static const char units[] = "KMGT";
+        size_t n_digits = strspn(string, "0123456789");
+        char digits[32];
+        const char *unit;
+        unsigned shift = 0;
+        int64_t number;
+        int r;
+
+        if (n_digits == 0 || n_digits >= sizeof(digits))
+                return -EINVAL;
+        memcpy(digits, string, n_digits);
+        digits[n_digits] = '\0';
+        if (string[n_digits] != '\0') {
+                unit = strchr(units, string[n_digits]);
+                if (!unit || string[n_digits + 1] != '\0')
+                        return -EINVAL;
+                shift = 10 * (unsigned) (unit - units + 1);
+        }
+
+        r = text_parse_number(digits, 1, INT64_MAX >> shift, &number);
+        if (r < 0)
+                return r;
+        *ret = number << shift;
+        return 0;
+}
+
 bool text_is_number(const char *string) {
         string += strspn(string, " \t\n\v\f\r");
         if (*string == '+' || *string == '-')

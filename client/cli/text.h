@@ -36,6 +36,9 @@ void text_user(char *buffer, size_t size, uid_t uid);
 /* A whole decimal number with an optional sign and leading blanks. Errors: -EINVAL, -ERANGE. */
 int text_parse_number(const char *string, int64_t min, int64_t max, int64_t *ret);
 
+/* "512M", "64K", "4096": bytes, at least 1. Errors: -EINVAL, -ERANGE. */
+int text_parse_size(const char *string, int64_t *ret);
+
 /* Whether it looks like one, be it in range or not. */
 bool text_is_number(const char *string);
 

@@ -34,8 +34,10 @@ _rtgrant_argument() {
         --socket | --import-rtirq) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --sysroot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --block-queue) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --irq) _rtgrant_reply "$(_rtgrant_cards)" ;;
         --nice) _rtgrant_reply "$(seq -20 19)" ;;
-        -T | -P | -D | --sched-runtime | --sched-period | --sched-deadline | --lifetime | --reason)
+        -T | -P | -D | --sched-runtime | --sched-period | --sched-deadline | --lifetime | --reason | --memlock | --cpu-latency)
                 COMPREPLY=() ;;
         *) return 1 ;;
         esac
@@ -55,7 +57,7 @@ _rtgrant_scan() {
                 word=${COMP_WORDS[i]}
                 case $word in
                 --) ((command = i + 1)); return ;;
-                --role | --socket | --nice | --lifetime | --reason | --sched-* | -T | -P | -D) ((i++)) ;;
+                --role | --socket | --nice | --lifetime | --reason | --memlock | --cpu-latency | --block-queue | --irq | --sched-* | -T | -P | -D) ((i++)) ;;
                 --pid) takes_pid=1 ;;
                 --*) ;;
                 -?*) if _rtgrant_is_cluster "$word" && [[ $word == *p* ]]; then takes_pid=1; fi ;;
@@ -70,8 +72,8 @@ _rtgrant_scan() {
         done
 }
 
-_rtgrant_options='--all-tasks --batch --clamp --deadline --dry-run --fifo --help --idle --json --lifetime --max
-        --nice --other --pid --reason --reset-on-fork --role --rr --sched-deadline --sched-period
+_rtgrant_options='--all-tasks --batch --block-queue --clamp --cpu-latency --deadline --dry-run --fifo --help --idle
+        --irq --json --lifetime --max --memlock --nice --other --pid --reason --reset-on-fork --role --rr --sched-deadline --sched-period
         --sched-runtime --socket --verbose --version
         -D -P -R -T -V -a -b -d -f -h -i -m -o -p -r -v'
 

@@ -100,7 +100,7 @@ int rtgrant_acquire(struct rtgrant *handle, const struct rtgrant_request *reques
         r = request_read(request, &copy);
         if (r < 0)
                 return r;
-        if (!copy.wants_sched && !copy.wants_nice)
+        if (!copy.wants_sched && !copy.wants_nice && request_is_of_thread(&copy))
                 return -EINVAL;
         r = public_check_out(ret_answer, ANSWER_SIZE_FIRST);
         if (r < 0)

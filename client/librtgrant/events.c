@@ -191,7 +191,7 @@ int rtgrant_send_acquire(struct rtgrant *handle, const struct rtgrant_request *r
         r = request_read(request, &copy);
         if (r < 0)
                 return r;
-        if ((!copy.wants_sched && !copy.wants_nice) || copy.flags & RTGRANT_DIRECT)
+        if ((!copy.wants_sched && !copy.wants_nice && request_is_of_thread(&copy)) || copy.flags & RTGRANT_DIRECT)
                 return -EINVAL;
 
         r = async_new(done, userdata, &async);

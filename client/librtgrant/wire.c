@@ -23,6 +23,7 @@ static pid_t pid_from_wire(uint64_t pid) {
 
 int request_read(const struct rtgrant_request *request, struct rtgrant_request *ret) {
         struct rtgrant_request copy;
+        char device[WIRE_DEVICE_SIZE];
         int r;
 
         r = public_copy_in(request, REQUEST_SIZE_FIRST, &copy, sizeof(copy));
@@ -40,6 +41,16 @@ int request_read(const struct rtgrant_request *request, struct rtgrant_request *
                 return -EINVAL;
         if (copy.lifetime == RTGRANT_LIFETIME_SECONDS && copy.lifetime_s == 0)
                 return -EINVAL;
+
+        if (!copy.block != (copy.block_max_sectors_kb == 0) || (copy.irq_priority != 0 && !copy.irq))
+                return -EINVAL;
+        if (copy.irq && (copy.irq[0] == '\0' || strlen(copy.irq) >= WIRE_DEVICE_SIZE))
+                return -EINVAL;
+        if (copy.block) {
+                r = block_find(copy.block, device);
+                if (r < 0)
+                        return r;
+        }
 
         if (request_is_own(&copy) && copy.tid == 0)
                 copy.tid = thread_self();
@@ -70,6 +81,17 @@ static void string_encode(const char *text, char *ret, size_t size) {
 static uint32_t request_wants(const struct rtgrant_request *request) {
         return (request->wants_sched ? WIRE_WANT_SCHED : 0U) |
                (request->wants_nice ? WIRE_WANT_NICE : 0U);
+}
+
+static uint32_t request_wants_resources(const struct rtgrant_request *request) {
+        return (request->memlock_bytes != 0 ? WIRE_WANT_MEMLOCK : 0U) |
+               (request->cpu_latency_us != 0 ? WIRE_WANT_CPU_LATENCY : 0U) |
+               (request->block ? WIRE_WANT_BLOCK_QUEUE : 0U) |
+               (request->irq ? WIRE_WANT_IRQ : 0U);
+}
+
+bool request_is_of_thread(const struct rtgrant_request *request) {
+        return request_wants_resources(request) == 0;
 }
 
 static uint64_t request_wire_flags(const struct rtgrant_request *request) {
@@ -111,10 +133,14 @@ void request_encode_acquire(const struct rtgrant_request *request, struct wire_a
                 .flags = request_wire_flags(request),
                 .pid = (uint64_t) request->pid,
                 .tid = (uint64_t) request->tid,
-                .want = request_wants(request),
+                .want = request_wants(request) | request_wants_resources(request),
                 .policy = request->wants_sched ? (uint32_t) request->policy : 0,
                 .priority = request->wants_sched ? request->priority : 0,
                 .nice = request->wants_nice ? request->nice : 0,
+                .memlock_bytes = request->memlock_bytes,
+                .cpu_latency_us = request->cpu_latency_us,
+                .block_max_sectors_kb = request->block_max_sectors_kb,
+                .irq_priority = request->irq_priority,
                 .lifetime = lifetime_encode(request->lifetime),
                 .lifetime_s = seconds ? request->lifetime_s : 0,
                 .period_ns = request->period_ns,
@@ -123,6 +149,10 @@ void request_encode_acquire(const struct rtgrant_request *request, struct wire_a
         };
         string_encode(request->role, ret->role, sizeof(ret->role));
         string_encode(request->reason, ret->reason, sizeof(ret->reason));
+        string_encode(request->irq, ret->irq, sizeof(ret->irq));
+        /* It was found before; what has gone since the broker does not find either. */
+        if (request->block)
+                (void) block_find(request->block, ret->block);
 }
 
 void request_encode_update(const struct rtgrant_request *request, const struct rtgrant_id *id,
@@ -163,6 +193,12 @@ void answer_decode(const struct wire_answer *wire, struct rtgrant_answer *ret) {
                 .retry_after_ms = why->retry_after_ms,
                 .asked = why->asked,
                 .limit = why->limit,
+                .granted = wire->granted_want,
+                .memlock_bytes = wire->memlock_bytes,
+                .memlock_locked = wire->memlock_locked,
+                .cpu_latency_us = wire->cpu_latency_us,
+                .block_max_sectors_kb = wire->block_max_sectors_kb,
+                .irq_priority = wire->irq_priority,
         };
         memcpy(ret->id.bytes, wire->id, sizeof(ret->id.bytes));
         STRING_COPY(ret->role, wire->role);
@@ -182,6 +218,8 @@ int answer_check(const struct rtgrant_answer *answer, const struct rtgrant_reque
             (answer->policy != request->policy || answer->priority != request->priority))
                 return -EPROTO;
         if (request->wants_nice && answer->nice != request->nice)
+                return -EPROTO;
+        if ((request_wants_resources(request) & ~answer->granted) != 0)
                 return -EPROTO;
 
         return 0;
@@ -204,6 +242,8 @@ void lease_decode(struct wire_lease *wire, struct rtgrant_lease *ret) {
         WIRE_STRING_END(wire->comm);
         WIRE_STRING_END(wire->role);
         WIRE_STRING_END(wire->reason);
+        WIRE_STRING_END(wire->irq);
+        WIRE_STRING_END(wire->block);
 
         *ret = (struct rtgrant_lease) {
                 .size = sizeof(*ret),
@@ -229,6 +269,12 @@ void lease_decode(struct wire_lease *wire, struct rtgrant_lease *ret) {
                 .role = wire->role,
                 .reason = wire->reason,
                 .transport = transport_to_string(wire->transport),
+                .memlock_bytes = wire->memlock_bytes,
+                .cpu_latency_us = wire->cpu_latency_us,
+                .block_max_sectors_kb = wire->block_max_sectors_kb,
+                .irq_priority = wire->irq_priority,
+                .irq = wire->irq,
+                .block = wire->block,
         };
         memcpy(ret->id.bytes, wire->id, sizeof(ret->id.bytes));
 }

@@ -44,6 +44,9 @@ int request_read(const struct rtgrant_request *request, struct rtgrant_request *
 /* The target is a thread of the calling process. */
 bool request_is_own(const struct rtgrant_request *request);
 
+/* Whether it asks for nothing but the scheduling of its thread. */
+bool request_is_of_thread(const struct rtgrant_request *request);
+
 void request_encode_acquire(const struct rtgrant_request *request, struct wire_acquire *ret);
 void request_encode_update(const struct rtgrant_request *request, const struct rtgrant_id *id,
                            struct wire_update *ret);
@@ -54,6 +57,12 @@ void answer_decode(const struct wire_answer *wire, struct rtgrant_answer *ret);
 int answer_check(const struct rtgrant_answer *answer, const struct rtgrant_request *request);
 
 /* *@wire is changed, and must live as long as *ret, which borrows its strings. */
+/*
+ * The device to name to the broker for @block, a path or the name of a device; "" where not NULL.
+ * Errors: stat(2); -ENODEV if there is no block device behind it, -EINVAL.
+ */
+int block_find(const char *block, char ret[WIRE_DEVICE_SIZE]);
+
 void lease_decode(struct wire_lease *wire, struct rtgrant_lease *ret);
 
 void status_decode(const struct wire_hello_reply *wire, struct rtgrant_status *ret);

@@ -8,6 +8,7 @@ import pytest
 import polkit as polkit_module
 import wire
 from agent import ALICE, BOB, CAROL, NOBODY, Connection
+import daemon as daemon_module
 from daemon import assert_granted, wait_until
 from kernel import FIFO, OTHER
 
@@ -223,4 +224,68 @@ def test_what_one_could_get_is_told_without_asking(broker, polkit):
     offers = {offer.role: offer.reason for offer in broker.client(NOBODY).hello().offers}
 
     assert offers["studio"] in ("needs-authorization", 32)
+    assert len(polkit.asked()) == n
+
+
+# ---- what comes beside scheduling has actions of its own ----
+
+LATENCY_RULES = RULES + """polkit.addRule(function(action, subject) {
+    if (action.id == "org.rtgrant.cpu-latency" && subject.user == "nobody") return polkit.Result.YES;
+    if (action.id.indexOf("org.rtgrant.") == 0 && action.id != "org.rtgrant.realtime-high")
+        return polkit.Result.NO;
+});
+"""
+RESOURCES = {"CpuLatency": "10us", "BlockQueue": "4-64"}
+
+
+def resources(broker, polkit):
+    changed = {**POLICY, "Role studio": {**POLICY["Role studio"], **RESOURCES}}
+    broker.reload(daemon_module.policy_text(changed))
+    polkit.write_rules(LATENCY_RULES)
+
+
+def test_each_kind_is_asked_about(broker, polkit):
+    resources(broker, polkit)
+    client = broker.client(NOBODY)
+    both = wire.WANT_SCHED | wire.WANT_CPU_LATENCY
+
+    granted = wait_until(
+        lambda: (answer := client.acquire(want=both, policy=FIFO, priority=62, role="studio",
+                                          cpu_latency_us=500)).reason == "none" and answer, 10)
+
+    assert_granted(granted, FIFO, 62)
+    assert granted.cpu_latency_us == 500
+    asked = "\n".join(polkit.asked())
+    assert "org.rtgrant.realtime-high" in asked and "org.rtgrant.cpu-latency" in asked
+
+
+def test_a_kind_that_polkit_does_not_give_refuses_the_whole(broker, polkit):
+    resources(broker, polkit)
+    client = broker.client(NOBODY)
+    wants = {
+        "want": wire.WANT_SCHED | wire.WANT_CPU_LATENCY | wire.WANT_BLOCK_QUEUE,
+        "policy": FIFO, "priority": 62, "role": "studio",
+        "cpu_latency_us": 500, "block": "loop0", "block_max_sectors_kb": 32,
+    }
+
+    refused = wait_until(lambda: (answer := client.acquire(**wants)) and
+                         "org.rtgrant.block-queue" in answer.explanation.text and answer, 10)
+
+    assert refused.reason == "not-authorized"
+    assert client.sched() == (OTHER, 0, 0, False)
+    assert client.list() == []
+
+    clamped = client.acquire(**wants, flags=wire.ACQUIRE_CLAMP)
+    assert clamped.reason == "none" and clamped.flags & wire.ANSWER_CLAMPED
+    assert clamped.granted_want == wire.WANT_SCHED | wire.WANT_CPU_LATENCY
+
+
+def test_lists_decide_about_each_kind_too(broker, polkit):
+    resources(broker, polkit)
+    client = broker.client(ALICE)
+    n = len(polkit.asked())
+
+    answer = client.acquire(want=wire.WANT_CPU_LATENCY, role="studio", cpu_latency_us=400)
+
+    assert (answer.reason, answer.cpu_latency_us) == ("none", 400)
     assert len(polkit.asked()) == n

@@ -19,7 +19,8 @@ from kernel import BATCH, FIFO, IDLE, OTHER, RR
 LEASE_KEYS = {
     "id", "uid", "user", "pid", "tid", "comm", "role", "policy", "priority", "nice", "state",
     "since", "expires", "reason", "transport", "lifetime", "granted_policy", "granted_priority",
-    "granted_nice",
+    "granted_nice", "memlock_bytes", "cpu_latency_us", "block_max_sectors_kb", "block",
+    "irq_priority", "irq",
 }
 
 
@@ -176,6 +177,8 @@ def test_grant_as_json(daemon):
         "pid": target.pid, "tid": target.pid, "comm": "target", "policy": "SCHED_RR",
         "priority": 9, "nice": 0, "reset_on_fork": True, "route": "broker", "lease": lease["id"],
         "role": "desktop", "clamped": False, "error": None, "refusal": None, "dry_run": False,
+        "memlock_bytes": None, "memlock_locked": None, "cpu_latency_us": None,
+        "block_max_sectors_kb": None, "irq_priority": None,
     }
     assert set(lease) == LEASE_KEYS
     assert (lease["reason"], lease["lifetime"]) == ("a synth", "seconds")

@@ -105,7 +105,7 @@ static void test_sizes_of_the_answer(void **state) {
 
         newer.answer.size = 0;
         assert_int_equal(rtgrant_acquire(f.handle, &request, &newer.answer), -EINVAL);
-        newer.answer.size = sizeof(newer.answer) - 1;
+        newer.answer.size = offsetof(struct rtgrant_answer, granted) - 1;
         assert_int_equal(rtgrant_release(f.handle, &newer.answer.id, &newer.answer), -EINVAL);
         newer.answer.size = SIZE_MAX;
         assert_int_equal(rtgrant_reload(f.handle, &newer.answer), -EINVAL);

@@ -9,6 +9,10 @@
 #include <sys/syscall.h>
 
 #include "tests/unit/lib/fake-broker.h"
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include "tests/unit/lib/lib-test.h"
 
 #define REQUEST .size = sizeof(struct rtgrant_request)
@@ -117,6 +121,50 @@ static void test_lifetimes_on_the_wire(void **state) {
         session_stop(&f);
 }
 
+/* A path is looked up here, with the caller's rights; a name is the broker's to find. */
+static void test_resources_on_the_wire(void **state) {
+        struct rtgrant_request request = {
+                REQUEST,
+                .memlock_bytes = UINT64_C(5) << 32,
+                .cpu_latency_us = 7,
+                .block = "sda1",
+                .block_max_sectors_kb = 64,
+                .irq = "card:0",
+                .irq_priority = 90,
+        };
+        char expected[WIRE_DEVICE_SIZE];
+        struct wire_acquire *sent;
+        struct session f;
+        struct stat st;
+
+        session_start(&f, script_refuse, NULL, 0);
+        sent = &f.broker.acquired;
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+        assert_int_equal(sent->want, WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY |
+                                             WIRE_WANT_BLOCK_QUEUE | WIRE_WANT_IRQ);
+        assert_true(sent->memlock_bytes == UINT64_C(5) << 32);
+        assert_int_equal(sent->cpu_latency_us, 7);
+        assert_string_equal(sent->block, "sda1");
+        assert_int_equal(sent->block_max_sectors_kb, 64);
+        assert_string_equal(sent->irq, "card:0");
+        assert_int_equal(sent->irq_priority, 90);
+
+        request.block = "/proc";        /* on no disk */
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -ENODEV);
+        request.block = "/nonexistent/file";
+        assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -ENOENT);
+        assert_int_equal(f.broker.n_requests, 1);
+
+        request.block = "/dev/loop0";
+        if (stat(request.block, &st) >= 0 && S_ISBLK(st.st_mode)) {
+                (void) snprintf(expected, sizeof(expected), "%u:%u", major(st.st_rdev),
+                                minor(st.st_rdev));
+                assert_int_equal(rtgrant_acquire(f.handle, &request, NULL), -EPERM);
+                assert_string_equal(sent->block, expected);
+        }
+        session_stop(&f);
+}
+
 /* 62 letters and a character of two bytes: it would be cut in half at 63. */
 static void test_long_reason_is_cut_between_characters(void **state) {
         struct rtgrant_request request = { FIFO_5 };
@@ -144,7 +192,7 @@ static void test_long_reason_is_cut_between_characters(void **state) {
 static void test_malformed_requests_are_not_sent(void **state) {
         const struct rtgrant_request cases[] = {
                 { WANTS_FIFO_5, .size = 0 },
-                { WANTS_FIFO_5, .size = sizeof(struct rtgrant_request) - 1 },
+                { WANTS_FIFO_5, .size = offsetof(struct rtgrant_request, memlock_bytes) - 1 },
                 { WANTS_FIFO_5, .size = SIZE_MAX },
                 { FIFO_5, .flags = 1 << 4 },
                 { FIFO_5, .role = "a-role-name-of-thirty-two-bytes-" },
@@ -153,6 +201,12 @@ static void test_malformed_requests_are_not_sent(void **state) {
                 { FIFO_5, .pidfd_plus_one = -1 },
                 { FIFO_5, .lifetime = (enum rtgrant_lifetime) 3 },
                 { FIFO_5, .lifetime = RTGRANT_LIFETIME_SECONDS, .lifetime_s = 0 },
+                { FIFO_5, .block = "sda" },
+                { FIFO_5, .block_max_sectors_kb = 64 },
+                { FIFO_5, .block = "", .block_max_sectors_kb = 64 },
+                { FIFO_5, .irq = "" },
+                { FIFO_5, .irq_priority = 90 },
+                { FIFO_5, .irq = "a-device-of-sixty-four-bytes-and-that-is-one-too-many-for-a-record" },
                 { REQUEST },
         };
         struct rtgrant_request good = { FIFO_5 };
@@ -233,6 +287,7 @@ int main(void) {
                 cmocka_unit_test(test_targets_on_the_wire),
                 cmocka_unit_test(test_lifetimes_on_the_wire),
                 cmocka_unit_test(test_long_reason_is_cut_between_characters),
+                cmocka_unit_test(test_resources_on_the_wire),
                 cmocka_unit_test(test_malformed_requests_are_not_sent),
                 cmocka_unit_test(test_request_of_a_newer_program),
                 cmocka_unit_test(test_pidfd_goes_along),

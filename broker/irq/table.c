@@ -13,9 +13,10 @@
 #include "broker/irq/watch.h"
 #include "broker/log.h"
 
-/* Looking costs a millisecond or so, and users decide how often: one look serves all in this time.
- */
-#define LOOK_US     (200U * 1000)
+/* Looking costs a millisecond or so, and users decide how often: one look serves all in this time,
+ * and what was found for a name is found once for each look. */
+#define LOOK_US (200U * 1000)
+#define FOUND_MAX 32U
 #define DEVICES_MAX 64U /* names that are claimed at a time */
 #define CARDS_MAX   64U
 
@@ -33,6 +34,7 @@ struct irq_table {
         struct raised_set raised;
         struct irq_watch *watch; /* owned; NULL while nothing is claimed */
         struct irq_snapshot snapshot;
+        GHashTable *found;              /* owned: name -> struct irq_resolution, by this snapshot */
         uint64_t snapshot_us; /* CLOCK_MONOTONIC; 0: there is none */
 };
 
@@ -47,6 +49,7 @@ static uint64_t now_us(void) {
 
 static void forget_snapshot(struct irq_table *table) {
         irq_snapshot_done(&table->snapshot);
+        g_hash_table_remove_all(table->found);
         table->snapshot_us = 0;
 }
 
@@ -64,7 +67,16 @@ static int look(struct irq_table *table) {
 }
 
 static void resolve(struct irq_table *table, const char *device, struct irq_resolution *ret) {
+        const struct irq_resolution *found = g_hash_table_lookup(table->found, device);
+
+        if (found) {
+                *ret = *found;
+                return;
+        }
         irq_resolve(&table->options.roots, &table->snapshot, device, ret);
+        if (g_hash_table_size(table->found) < FOUND_MAX)
+                (void) g_hash_table_insert(table->found, g_strdup(device),
+                                           g_memdup2(ret, sizeof(*ret)));
 }
 
 int irq_table_look(struct irq_table *table, const char *device, struct irq_resolution *ret) {
@@ -360,6 +372,7 @@ int irq_table_new(const struct irq_table_options *options, struct irq_table **re
         if (!table)
                 return -ENOMEM;
         table->options = *options;
+        table->found = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
         table->claims = g_array_new(FALSE, FALSE, sizeof(struct claim));
         raised_init(&table->raised, &table->options, on_thread_ended, table);
         raised_recover(&table->raised);
@@ -379,6 +392,7 @@ struct irq_table *irq_table_free(struct irq_table *table) {
         raised_done(&table->raised);
         g_array_unref(table->claims);
         forget_snapshot(table);
+        g_hash_table_unref(table->found);
         free(table);
         return NULL;
 }

@@ -473,3 +473,33 @@ def test_S41_priorities_outside_of_the_band(broker, lines, priority):
 
 def test_a_role_without_interrupts(daemon, lines):
     assert_refused(ask(daemon.client(ALICE), lines[0].device), "resource-not-in-role")
+
+
+# ---- with the programs ----
+
+
+def test_rtgrant_raises_it_for_a_program(broker, lines):
+    """As a musician would: the program's own priority and the card's, in one lease."""
+    with subprocess.Popen(
+            [broker.programs.rtgrant, "--role", "desktop", "--irq", f"{lines[0].device}=91", "-f", "10",
+             "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "RTGRANT_SOCKET": broker.socket_path}, preexec_fn=as_nobody) as program:
+        program.stdin.write(b"x")
+        program.stdin.flush()
+        assert program.stdout.read(1) == b"x"
+        assert lines[0].sched() == (FIFO, 91)
+        assert kernel.sched_getattr(program.pid)[:2] == (FIFO, 10)
+        lease, = json.loads(broker.rtgrantctl(ALICE, "list", "--json").stdout)
+        assert lease["pid"] == program.pid
+        program.stdin.close()
+    wait_until(lambda: lines[0].sched() == lines[0].before, what="restoring the thread")
+
+
+def test_rtgrant_says_why_not(make_daemon, lines):
+    daemon = make_daemon().start(grants(lines[0].device))
+    refused = daemon.rtgrant(ALICE, "--role", "desktop", "--irq", f"{lines[1].device}=90", "true")
+    assert refused.returncode == 3
+    assert "that role desktop does not name" in refused.stderr
+    assert "IrqDevices= in [Role desktop]" in refused.stderr
+    missing = daemon.rtgrant(ALICE, "--role", "desktop", "--irq", "irq:9999=90", "true")
+    assert missing.returncode == 3 and "there is no device irq:9999" in missing.stderr

@@ -497,6 +497,24 @@ int rtgrant_demote_self(void);
 void rtgrant_demote_self_from_signal(void);
 
 /**
+ * Locks all memory that the calling process has mapped now, so that no thread waits for a page.
+ *
+ * Not what is mapped later: with MCL_FUTURE of mlockall(2) the kernel refuses every mapping that
+ * does not fit the limit any more, and a program fails to start a thread, load a plug-in or
+ * allocate, long after it locked its memory and far from where. Call it again after loading more.
+ * An MCL_FUTURE that was set before ends. Needs no broker; rtgrant_request.memlock_bytes raises
+ * the limit.
+ *
+ * @ret_locked_bytes    how much is locked now; may be NULL
+ * @ret_limit_bytes     RLIMIT_MEMLOCK, soft; UINT64_MAX if there is none; may be NULL. What is
+ *                      left up to it is what can be loaded until the next call fails.
+ *
+ * Errors: -ENOMEM if the process has more mapped than the limit, -EPERM if that is 0. Nothing was
+ * locked then that was not before.
+ */
+int rtgrant_lock_memory(uint64_t *ret_locked_bytes, uint64_t *ret_limit_bytes);
+
+/**
  * What a sandboxed child hands to its parent so that the parent can ask for the child's thread.
  * Plain bytes of fixed size, to be sent by any means. Nothing in it is believed: the broker checks
  * that the thread exists, is of that process and of the asking user.

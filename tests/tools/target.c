@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -240,6 +241,16 @@ static int run_seteuid(struct target *target, struct worker *w, char *arguments)
         return seteuid((uid_t) strtoul(arguments, NULL, 10)) < 0 ? -errno : 0;
 }
 
+static int run_mlock(struct target *target, struct worker *w, char *arguments) {
+        size_t size = strtoul(arguments, NULL, 10);
+        void *memory;
+
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+                return -errno;
+        return mlock(memory, size) < 0 ? -errno : 0;
+}
+
 static int run_unshare_user(struct target *target, struct worker *w, char *arguments) {
         return unshare(CLONE_NEWUSER) < 0 ? -errno : 0;
 }
@@ -260,6 +271,7 @@ static const struct command {
         { "nice", run_nice },
         { "setuid", run_setuid },
         { "seteuid", run_seteuid },
+        { "mlock", run_mlock },
         { "unshare-user", run_unshare_user },
 };
 

@@ -112,16 +112,39 @@ static int open_irqs(struct broker *broker) {
         return irq_table_new(&options, &broker->irqs);
 }
 
+static void tell_restarted(struct broker *broker) {
+        struct wire_event event = {
+                .header = { .size = sizeof(event), .version = WIRE_VERSION, .verb = WIRE_EVENT },
+                .kind = WIRE_EVENT_RESTARTED,
+                .reason = REASON_RESTART,
+        };
+
+        text_copy(event.text, sizeof(event.text), "the broker was restarted; leases go on");
+        server_tell_all(broker->server, &event);
+}
+
+unsigned broker_hand_over(struct broker *broker) {
+        unsigned n_connections = server_hand_over(broker->server),
+                 n_leases = lease_table_size(&broker->leases);
+
+        log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "hand-over" },
+                  "stops for a successor: %u lease%s and %u connection%s are left to it", n_leases,
+                  n_leases == 1 ? "" : "s", n_connections, n_connections == 1 ? "" : "s");
+        return n_leases;
+}
+
 static void recover(struct broker *broker) {
         struct lease_recovery recovery;
 
+        (void) server_take_over(broker->server);
         lease_recover(broker, &recovery);
+        tell_restarted(broker);
         (void) broker_fit_leases(broker);
         if (recovery.n_adopted + recovery.n_restored + recovery.n_ended + recovery.n_damaged == 0)
                 return;
 
         log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "recovered" },
-                  "after a broker that was killed: %u leases taken over, %u ended and restored, %u "
+                  "after the broker before: %u leases taken over, %u ended and restored, %u "
                   "of threads that "
                   "ended meanwhile, %u damaged",
                   recovery.n_adopted, recovery.n_restored, recovery.n_ended, recovery.n_damaged);
@@ -281,7 +304,7 @@ static void log_event(struct broker *broker, const struct lease *lease, enum wir
                 [WIRE_EVENT_ENDED] = "ended",       [WIRE_EVENT_REVOKED] = "revoked",
                 [WIRE_EVENT_CHANGED] = "changed",   [WIRE_EVENT_LOWERED] = "lowered",
                 [WIRE_EVENT_DEMOTED] = "demoted",   [WIRE_EVENT_RESTORED] = "restored",
-                [WIRE_EVENT_OVER_BUDGET] = "over-budget",
+                [WIRE_EVENT_OVER_BUDGET] = "over-budget", [WIRE_EVENT_RESTARTED] = "restarted",
         };
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];

@@ -52,6 +52,7 @@ struct broker {
         sd_event_source *check;         /* owned; runs while there are leases */
         uint64_t check_seq;             /* the lease last looked at */
         sd_event_source *status;        /* owned; for the service manager */
+        bool handing_over;              /* stops, and leaves all to a successor */
         unsigned n_watchers;            /* connections that are told of events */
         uint64_t started_ms;            /* CLOCK_REALTIME */
 };
@@ -64,6 +65,12 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
 
 /* Ends all leases, which restores what was there, and frees it. May be NULL. Returns NULL. */
 struct broker *broker_free(struct broker *broker);
+
+/*
+ * Leaves the leases, and the connections if there is a service manager to keep them, to a
+ * successor: the process is to end without broker_free() then. Returns how many leases.
+ */
+unsigned broker_hand_over(struct broker *broker);
 
 /* Ends all leases. Returns how many. */
 unsigned broker_end_all(struct broker *broker, enum reason reason, const char *text);

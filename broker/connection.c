@@ -3,6 +3,8 @@
 #include "broker/connection.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -12,6 +14,7 @@
 #include "broker/closer.h"
 #include "broker/explain.h"
 #include "broker/inquiry.h"
+#include "broker/proc.h"
 #include "broker/server.h"
 #include "broker/wire.h"
 
@@ -27,6 +30,7 @@ struct connection {
         struct user *user;              /* borrowed; counts the connection */
         struct peer peer;               /* owned */
         int fd;                         /* owned */
+        uint64_t cookie;
         sd_event_source *io;            /* owned */
         GList in_server;
         GList in_user;
@@ -262,6 +266,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
 int connection_new(struct broker *broker, int fd, struct peer *peer, struct user *user,
                    struct connection **ret) {
         struct connection *c;
+        socklen_t length = sizeof(c->cookie);
         int r;
 
         c = calloc(1, sizeof(*c));
@@ -278,6 +283,8 @@ int connection_new(struct broker *broker, int fd, struct peer *peer, struct user
         c->user = user;
         c->peer = *peer;
         c->fd = fd;
+        if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &c->cookie, &length) < 0)
+                c->cookie = 0;
         c->in_server.data = c;
         c->in_user.data = c;
         g_queue_init(&c->leases);
@@ -315,6 +322,56 @@ struct connection *connection_free(struct connection *c) {
         return NULL;
 }
 
+/* When the process started, as kernels without SO_PEERPIDFD would take its successor for it. */
+static uint64_t peer_start_time(const struct peer *peer) {
+        struct proc_stat stat;
+
+        return proc_read_stat(peer->pid, peer->pid, &stat) < 0 ? 0 : stat.start_time;
+}
+
+#define NAME_PREFIX "client-"
+#define NAME_FORMAT NAME_PREFIX "%c-%" SCNu64
+
+bool connection_hand_over(struct connection *c, char name[CONNECTION_NAME_SIZE]) {
+        uint64_t start_time = peer_start_time(&c->peer);
+        char watch = c->watching_all ? 'a' : c->watching ? 'w' : 'n';
+
+        if (c->inquiry || c->closing || c->cookie == 0 || start_time == 0)
+                return false;
+        if (c->n_pending > 0 && (!send_pending(c) || c->n_pending > 0))
+                return false;
+
+        (void) snprintf(name, CONNECTION_NAME_SIZE, NAME_PREFIX "%c-%" PRIu64, watch, start_time);
+        return true;
+}
+
+bool connection_is_handed_over(const char *name) {
+        return strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) == 0;
+}
+
+bool connection_adopt(struct connection *c, const char *name) {
+        uint64_t start_time;
+        char watch;
+
+        if (sscanf(name, NAME_FORMAT, &watch, &start_time) != 2 ||
+            start_time != peer_start_time(&c->peer) || kernel_pidfd_is_dead(c->peer.pidfd))
+                return false;
+        if (watch == 'a' && !c->peer.admin)
+                return false;
+
+        if (watch != 'n')
+                connection_watch(c, watch == 'a');
+        return true;
+}
+
+int connection_fd(const struct connection *c) {
+        return c->fd;
+}
+
+uint64_t connection_cookie(const struct connection *c) {
+        return c->cookie;
+}
+
 const struct peer *connection_peer(const struct connection *c) {
         return &c->peer;
 }
@@ -328,6 +385,10 @@ void connection_watch(struct connection *c, bool all) {
                 c->broker->n_watchers++;
         c->watching = true;
         c->watching_all = all;
+}
+
+bool connection_is_watching_any(const struct connection *c) {
+        return c->watching;
 }
 
 bool connection_is_watching(const struct connection *c, uid_t uid) {

@@ -26,6 +26,22 @@ int connection_new(struct broker *broker, int fd, struct peer *peer, struct user
 /* Disconnects; ends the leases that live no longer than this. May be NULL. Returns NULL. */
 struct connection *connection_free(struct connection *connection);
 
+/*
+ * Whether it can go on with a successor of this broker, and as what: @name, which
+ * connection_adopt() reads. False if it owes an answer.
+ */
+#define CONNECTION_NAME_SIZE 48
+bool connection_hand_over(struct connection *connection, char name[CONNECTION_NAME_SIZE]);
+
+/* Goes on with what a predecessor handed over. False if @name does not say so, or not of its peer. */
+bool connection_is_handed_over(const char *name);
+bool connection_adopt(struct connection *connection, const char *name);
+
+int connection_fd(const struct connection *connection);
+
+/* Of the socket: the kernel's number for it, never used again before a reboot. 0: not known. */
+uint64_t connection_cookie(const struct connection *connection);
+
 const struct peer *connection_peer(const struct connection *connection);
 GQueue *connection_leases(struct connection *connection);
 
@@ -34,6 +50,8 @@ void connection_watch(struct connection *connection, bool all);
 
 /* Sends or counts as lost. */
 void connection_tell(struct connection *connection, const struct wire_event *event);
+
+bool connection_is_watching_any(const struct connection *connection);
 
 /* Whether it wants to be told about leases of @uid. */
 bool connection_is_watching(const struct connection *connection, uid_t uid);

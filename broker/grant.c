@@ -61,7 +61,7 @@ static void share_flag(struct grant grants[_KIND_MAX]) {
 }
 
 static int prepare(pid_t tid, const struct wanted *wanted, const struct sched_values *before,
-                   struct grant grants[_KIND_MAX]) {
+                   struct grant grants[_KIND_MAX], union kind_values was[_KIND_MAX]) {
         for (enum kind_index kind = 0; kind < _KIND_MAX; kind++) {
                 struct grant *grant = &grants[kind];
                 union kind_values now;
@@ -74,6 +74,7 @@ static int prepare(pid_t tid, const struct wanted *wanted, const struct sched_va
                 if (r < 0)
                         return r;
 
+                was[kind] = now;
                 if (!grant->held)
                         grant->saved = now;
                 else if (kinds[kind]->verify(tid, before, &grant->set) == 0)
@@ -87,17 +88,24 @@ static int prepare(pid_t tid, const struct wanted *wanted, const struct sched_va
         return 0;
 }
 
-/* Undoes the kinds up to @last, where the thread is known to be the right one. */
+/*
+ * Undoes the kinds up to @last, where the thread is known to be the right one. It goes back to what
+ * it had just before: that may be less than an earlier grant, by its owner's doing.
+ */
 static void undo(const struct lease *lease, const struct grant next[_KIND_MAX],
-                 const struct wanted *wanted, enum kind_index last) {
+                 const struct wanted *wanted, const struct grant_outcome *outcome,
+                 enum kind_index last) {
         for (enum kind_index kind = last + 1; kind-- > 0;) {
-                const struct grant *before = &lease->grants[kind];
+                union kind_values was = outcome->was[kind];
 
                 if (!wants(wanted, kind))
                         continue;
 
+                /* sched alone puts RESET_ON_FORK back, last */
+                if (kind == KIND_NICE && next[KIND_SCHED].held)
+                        was.nice.reset_on_fork = true;
                 (void) kinds[kind]->restore(lease->thread.tid,
-                                            before->held ? &before->set : &next[kind].saved,
+                                            lease->grants[kind].held ? &was : &next[kind].saved,
                                             &next[kind].set);
         }
 }
@@ -160,7 +168,7 @@ static enum reason apply_all(const struct lease *lease, const struct grant next[
                 r = kinds[kind]->apply(tid, &outcome->before, &next[kind].set);
                 if (r < 0) {
                         if (kind > 0)
-                                undo(lease, next, wanted, kind - 1);
+                                undo(lease, next, wanted, outcome, kind - 1);
                         outcome->error = r;
                         return kernel_cause_find(tid, r, outcome->cause, sizeof(outcome->cause));
                 }
@@ -177,7 +185,7 @@ static enum reason verify_all(const struct lease *lease, const struct grant next
         for (enum kind_index kind = 0; kind < _KIND_MAX; kind++)
                 if (wants(wanted, kind) &&
                     kinds[kind]->verify(lease->thread.tid, &outcome->after, &next[kind].set) != 1) {
-                        undo(lease, next, wanted, _KIND_MAX - 1);
+                        undo(lease, next, wanted, outcome, _KIND_MAX - 1);
                         return REASON_KERNEL_MISMATCH;
                 }
 
@@ -198,7 +206,7 @@ enum reason grant_apply(struct broker *broker, struct lease *lease, const struct
                         return reason;
         }
         if (sched_read(lease->thread.tid, &ret->before) < 0 ||
-            prepare(lease->thread.tid, wanted, &ret->before, next) < 0)
+            prepare(lease->thread.tid, wanted, &ret->before, next, ret->was) < 0)
                 return REASON_NO_SUCH_THREAD;
 
         lease_save(broker, lease, next);

@@ -22,6 +22,7 @@ struct wanted {
 struct grant_outcome {
         struct sched_values before;     /* what the thread had */
         struct sched_values after;      /* what it has, read back; only if granted */
+        union kind_values was[_KIND_MAX]; /* the same by kinds, as far as they are wanted */
         int error;                      /* of the kernel, negative; 0 if it is not what failed */
         char cause[200];                /* in words, with REASON_KERNEL_*; else "" */
 };

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "broker/broker.h"
+#include "broker/connection.h"
 #include "broker/grant.h"
 #include "broker/ids.h"
+#include "broker/server.h"
 
 #define WANTS_KEPT                                                                     \
         (WIRE_WANT_SCHED | WIRE_WANT_NICE | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | \
@@ -132,11 +134,13 @@ static void settle_change(struct lease *lease, const struct lease_record *record
 }
 
 static const char *why_not_adopted(const struct broker *broker, const struct lease *lease,
-                                   const struct lease_record *record) {
+                                   const struct lease_record *record,
+                                   const struct connection *connection) {
         if (record->state == LEASE_RECORD_INTENT)
                 return "the broker was killed while it made this grant";
-        if (record->lifetime == WIRE_LIFETIME_CONNECTION)
-                return "its connection ended with the broker that was killed";
+        if (record->lifetime == WIRE_LIFETIME_CONNECTION &&
+            (!connection || connection_peer(connection)->uid != record->uid))
+                return "its connection ended with the broker before this one";
         if (record->lifetime == WIRE_LIFETIME_SECONDS && record->expires_ms <= broker_now_ms())
                 return "its time was over";
         if (lease->creds.ruid != record->uid || lease->creds.euid != record->uid ||
@@ -148,9 +152,27 @@ static const char *why_not_adopted(const struct broker *broker, const struct lea
         return NULL;
 }
 
+/* Out of memory: nobody would know of the lease any more, so what it gave must not stay either. */
+static void restore_without_lease(struct broker *broker, const struct lease_record *record) {
+        struct lease lease = { .broker = broker, .thread = THREAD_NONE };
+
+        if (thread_open(&broker->kernel, record->pid, record->tid, &lease.thread, &lease.creds) < 0)
+                return;
+
+        if (is_same_thread(&lease.thread, record)) {
+                read_grants(record,
+                            record->state == LEASE_RECORD_LIVE ? &record->set : &record->next,
+                            lease.grants);
+                settle_change(&lease, record);
+                grant_restore(broker, &lease);
+        }
+        thread_close(&lease.thread);
+}
+
 static void recover_slot(struct broker *broker, unsigned slot, const struct lease_record *from,
                          struct lease_recovery *recovery) {
         const struct lease_record record = *from;
+        struct connection *connection = NULL;
         const struct role *role;
         struct lease *lease;
         const char *text;
@@ -163,7 +185,9 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
 
         lease = lease_from_record(broker, slot, &record);
         if (!lease) {
-                recovery->n_damaged++;
+                restore_without_lease(broker, &record);
+                lease_store_clear(broker->store, slot);
+                recovery->n_restored++;
                 return;
         }
         if (thread_open(&broker->kernel, record.pid, record.tid, &lease->thread, &lease->creds) <
@@ -185,17 +209,24 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
                 return;
         }
 
-        text = why_not_adopted(broker, lease, &record);
+        if (record.lifetime == WIRE_LIFETIME_CONNECTION && record.connection != 0)
+                connection = server_find(broker->server, record.connection);
+        text = why_not_adopted(broker, lease, &record, connection);
         if (text) {
                 lease_end(broker, lease, REASON_RESTART, text);
                 recovery->n_restored++;
                 return;
         }
-        if (record.lifetime == WIRE_LIFETIME_SECONDS)
+        if (record.lifetime == WIRE_LIFETIME_SECONDS) {
                 (void) lease_set_expiry(
                         broker, lease,
                         (unsigned) ((record.expires_ms - broker_now_ms()) / 1000 + 1),
                         broker_now_ms());
+                /* rounded up for the timer, but not once more by each successor */
+                lease->expires_ms = record.expires_ms;
+        }
+        if (connection)
+                lease_bind(lease, connection);
         lease_save(broker, lease, NULL);
         recovery->n_adopted++;
 }

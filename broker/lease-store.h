@@ -56,6 +56,7 @@ struct lease_record {
         uint64_t expires_ms;
         uint64_t cap_permitted;
         uint64_t timing_ns[3];
+        uint64_t connection;            /* the cookie of the one it lives as long as; else 0 */
         int32_t pid, tid;
         uint32_t uid, gid;
         uint32_t quota_uid;

@@ -96,6 +96,12 @@ static void line_write(const struct log *log, const struct line *line) {
                 line_to_stderr(line);
 }
 
+static void line_lost(struct line *line, unsigned n_dropped) {
+        *line = (struct line) { .level = LOG_WARNING };
+        (void) snprintf(line->text, sizeof(line->text),
+                        "%u lines were lost here: the log was read too slowly", n_dropped);
+}
+
 static void *log_thread(void *userdata) {
         struct log *log = userdata;
 
@@ -111,11 +117,8 @@ static void *log_thread(void *userdata) {
                         log->head = (log->head + 1) % RING_LINES;
                         log->n_lines--;
                 } else if (n_dropped > 0) {
-                        line = (struct line) { .level = LOG_WARNING };
+                        line_lost(&line, n_dropped);
                         log->n_dropped = 0;
-                        (void) snprintf(line.text, sizeof(line.text),
-                                        "%u lines were lost here: the log was read too slowly",
-                                        n_dropped);
                 } else if (log->stopping) {
                         break;
                 } else {
@@ -245,9 +248,14 @@ static void line_set_fields(struct line *line, const struct log_fields *fields) 
 static struct line *ring_push(struct log *log, int level) {
         struct line *line;
 
-        if (log->n_lines == RING_LINES) {
+        /* After a gap there has to be room to say so in its place, before what comes next. */
+        if (log->n_lines + (log->n_dropped > 0) >= RING_LINES) {
                 log->n_dropped++;
                 return NULL;
+        }
+        if (log->n_dropped > 0) {
+                line_lost(&log->ring[(log->head + log->n_lines++) % RING_LINES], log->n_dropped);
+                log->n_dropped = 0;
         }
 
         line = &log->ring[(log->head + log->n_lines++) % RING_LINES];

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "broker/broker.h"
 #include "broker/cleanup.h"
@@ -26,7 +27,8 @@ static void print_help(FILE *file) {
                        "policy allows.\n"
                        "Stays in the foreground. SIGHUP reads the policy again; SIGTERM ends all "
                        "leases, which\n"
-                       "restores what was there before, and stops.\n"
+                       "restores what was there before, and stops; SIGUSR2 stops and leaves them to "
+                       "a successor.\n"
                        "\n"
                        "      --socket PATH      listen there (default: " WIRE_SOCKET_PATH ")\n"
                        "      --policy PATH      read this file or directory instead of the "
@@ -134,6 +136,15 @@ static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+/* Read before a SIGTERM that came along: of several signals the kernel gives the lowest first. */
+static int on_hand_over(sd_event_source *source, const struct signalfd_siginfo *si,
+                        void *userdata) {
+        struct broker *broker = userdata;
+
+        broker->handing_over = true;
+        return sd_event_exit(broker->event, 0);
+}
+
 static int serve(struct broker *broker) {
         int r;
 
@@ -142,6 +153,8 @@ static int serve(struct broker *broker) {
                 r = sd_event_add_signal(broker->event, NULL, SIGINT, NULL, NULL);
         if (r >= 0)
                 r = sd_event_add_signal(broker->event, NULL, SIGHUP, on_reload, broker);
+        if (r >= 0)
+                r = sd_event_add_signal(broker->event, NULL, SIGUSR2, on_hand_over, broker);
         if (r >= 0)
                 r = sd_event_add_time_relative(broker->event, NULL, CLOCK_MONOTONIC, 0, 0,
                                                on_watchdog, broker);
@@ -176,6 +189,7 @@ static int run(int argc, char *argv[]) {
         (void) sigaddset(&signals, SIGTERM);
         (void) sigaddset(&signals, SIGINT);
         (void) sigaddset(&signals, SIGHUP);
+        (void) sigaddset(&signals, SIGUSR2);
         (void) sigprocmask(SIG_BLOCK, &signals, NULL);
         (void) signal(SIGPIPE, SIG_IGN);
         harden(missing, sizeof(missing));
@@ -196,6 +210,12 @@ static int run(int argc, char *argv[]) {
                 r = serve(broker);
                 if (r < 0)
                         log_write(log, LOG_ERR, NULL, "the main loop failed: %s", strerror(-r));
+                if (r >= 0 && broker->handing_over) {
+                        (void) broker_hand_over(broker);
+                        (void) log_free(log);
+                        /* as if killed: what is not undone is what a successor finds */
+                        _exit(EXIT_SUCCESS);
+                }
                 (void) broker_free(broker);
         }
 

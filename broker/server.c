@@ -35,6 +35,7 @@ struct server {
         sd_event_source *accept;        /* owned */
         sd_event_source *retry;         /* owned; runs while no descriptor is left */
         sd_event_source *hello;         /* owned; runs while somebody has not said anything yet */
+        char **names;                   /* owned; of what was handed over, until it is taken over */
         unsigned n_silent;              /* connections that have not said anything yet */
         GQueue connections; /* of struct connection, embedded links, in order of arrival */
 };
@@ -308,15 +309,99 @@ static int listen_on_path(struct server *server, const char *path) {
         return 0;
 }
 
+/* Clients of a predecessor aside, at most one: the listening socket. */
 static int listen_on_handed(struct server *server, int n_handed) {
-        if (n_handed != 1 ||
-            sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
-                return -EPROTOTYPE;
+        for (int i = 0; i < n_handed; i++) {
+                int fd = SD_LISTEN_FDS_START + i;
 
-        server->fd = SD_LISTEN_FDS_START;
-        if (fcntl(server->fd, F_SETFL, O_NONBLOCK) < 0)
-                return -errno;
-        return 0;
+                if (connection_is_handed_over(server->names[i]))
+                        continue;
+                if (server->fd >= 0 || sd_is_socket_unix(fd, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
+                        return -EPROTOTYPE;
+                server->fd = fd;
+                if (fcntl(server->fd, F_SETFL, O_NONBLOCK) < 0)
+                        return -errno;
+        }
+        return server->fd >= 0;
+}
+
+static void free_names(struct server *server) {
+        for (char **name = server->names; name && *name; name++)
+                free(*name);
+        free(server->names);
+        server->names = NULL;
+}
+
+unsigned server_hand_over(struct server *server) {
+        GList *link = server->connections.head, *next;
+        unsigned n = 0;
+
+        for (; link; link = next) {
+                struct connection *c = link->data;
+                char name[CONNECTION_NAME_SIZE], state[CONNECTION_NAME_SIZE + 32];
+                int fd = connection_fd(c);
+
+                next = link->next;
+                if (connection_hand_over(c, name)) {
+                        (void) snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s", name);
+                        if (sd_pid_notify_with_fds(0, /* unset_environment= */ false, state, &fd,
+                                                   1) > 0) {
+                                n++;
+                                continue;
+                        }
+                }
+                (void) connection_free(c);
+        }
+        return n;
+}
+
+/* True if it goes on. */
+static bool take_over_one(struct server *server, int fd, const char *name) {
+        struct broker *broker = server->broker;
+        struct peer peer = PEER_NONE;
+        struct connection *c;
+        struct user *user;
+
+        if (sd_is_socket_unix(fd, SOCK_SEQPACKET, 0, NULL, 0) <= 0 ||
+            peer_init_from_socket(&broker->kernel, fd, &peer) < 0 ||
+            peer_complete(&peer) != REASON_NONE) {
+                peer_done(&peer);
+                closer_drop(broker->closer, fd, (uid_t) -1);
+                return false;
+        }
+        user = user_get(&broker->users, broker_policy(broker), peer.quota_uid,
+                        broker_now_us(broker));
+        if (!user || connection_new(broker, fd, &peer, user, &c) < 0) {
+                peer_done(&peer);
+                closer_drop(broker->closer, fd, (uid_t) -1);
+                return false;
+        }
+
+        g_queue_push_tail_link(&server->connections, connection_server_link(c));
+        if (!connection_adopt(c, name)) {
+                (void) connection_free(c);
+                return false;
+        }
+        return true;
+}
+
+unsigned server_take_over(struct server *server) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; server->names && server->names[i]; i++)
+                if (connection_is_handed_over(server->names[i]))
+                        n += take_over_one(server, SD_LISTEN_FDS_START + (int) i,
+                                           server->names[i]);
+        free_names(server);
+        return n;
+}
+
+struct connection *server_find(const struct server *server, uint64_t cookie) {
+        for (GList *link = server->connections.head; link; link = link->next)
+                if (connection_cookie(link->data) == cookie)
+                        return link->data;
+
+        return NULL;
 }
 
 int server_new(struct broker *broker, struct server **ret) {
@@ -332,9 +417,10 @@ int server_new(struct broker *broker, struct server **ret) {
         g_queue_init(&server->connections);
         server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-        n_handed = sd_listen_fds(/* unset_environment= */ true);
-        r = n_handed > 0 ? listen_on_handed(server, n_handed)
-                         : listen_on_path(server, broker->options.socket_path);
+        n_handed = sd_listen_fds_with_names(/* unset_environment= */ true, &server->names);
+        r = listen_on_handed(server, n_handed);
+        if (r == 0)
+                r = listen_on_path(server, broker->options.socket_path);
         if (r >= 0 && setsockopt(server->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
                 r = -errno;
         if (r >= 0)
@@ -362,6 +448,7 @@ struct server *server_free(struct server *server) {
         if (server->path)
                 (void) unlink(server->path);
         free(server->path);
+        free_names(server);
         (void) close_fd(server->fd);
         (void) close_fd(server->spare_fd);
         (void) close_fd(server->lock_fd);
@@ -384,6 +471,12 @@ void server_expect(struct broker *broker, int by) {
 void server_tell(struct server *server, const struct wire_event *event) {
         for (GList *link = server->connections.head; link; link = link->next)
                 if (connection_is_watching(link->data, event->lease.uid))
+                        connection_tell(link->data, event);
+}
+
+void server_tell_all(struct server *server, const struct wire_event *event) {
+        for (GList *link = server->connections.head; link; link = link->next)
+                if (connection_is_watching_any(link->data))
                         connection_tell(link->data, event);
 }
 

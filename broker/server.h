@@ -35,6 +35,21 @@ unsigned server_n_connections(const struct server *server);
 /* Tells every connection that watches leases of event->lease.uid. */
 void server_tell(struct server *server, const struct wire_event *event);
 
+/* Tells every connection that watches anything. */
+void server_tell_all(struct server *server, const struct wire_event *event);
+
+/*
+ * Gives what is connected into the service manager's care, for a successor, as sd_pid_notify(3)
+ * says; who cannot be handed over is disconnected. Returns how many were.
+ */
+unsigned server_hand_over(struct server *server);
+
+/* Goes on with whom a predecessor handed over. Before leases are recovered. Returns how many. */
+unsigned server_take_over(struct server *server);
+
+/* The connection with that cookie; NULL if there is none. */
+struct connection *server_find(const struct server *server, uint64_t cookie);
+
 /* Called by a connection that ends. */
 void server_forget(struct broker *broker, struct connection *connection);
 

@@ -129,9 +129,12 @@ int thread_open(const struct kernel *kernel, pid_t pid, pid_t tid, struct thread
                 r = proc_read_stat(thread.pid, tid, &stat);
                 if (r >= 0)
                         thread.start_time = stat.start_time;
+                if (r >= 0 && (stat.state == 'Z' || stat.state == 'X'))
+                        r = -ESRCH;
         }
-        /* what was read by number is the thread's only if it still lives; by pidfd it is anyway */
-        if (r >= 0 && !(thread.exact && kernel->pidfd_info) && kernel_pidfd_is_dead(thread.fd))
+        /* What was read by number is the thread's only if it still lives; and one that ended has
+         * ids until it is waited for, but nothing to give priority to. */
+        if (r >= 0 && kernel_pidfd_is_dead(thread.fd))
                 r = -ESRCH;
         if (r < 0) {
                 thread_close(&thread);

@@ -327,6 +327,7 @@ enum wire_event_kind {
         WIRE_EVENT_DEMOTED = 7,         /* by the guard */
         WIRE_EVENT_RESTORED = 8,        /* by the guard, after a demotion */
         WIRE_EVENT_OVER_BUDGET = 9,
+        WIRE_EVENT_RESTARTED = 10,      /* the broker; of no lease, and they go on */
 };
 
 struct wire_event {

@@ -443,6 +443,7 @@ enum rtgrant_event_kind {
         RTGRANT_EVENT_DEMOTED = 7,
         RTGRANT_EVENT_RESTORED = 8,
         RTGRANT_EVENT_OVER_BUDGET = 9,
+        RTGRANT_EVENT_RESTARTED = 10, /**< the broker, for an upgrade; the lease is all zero */
 };
 
 /** The word of an event kind, as in "revoked"; "unknown" for one that is none. Static. */

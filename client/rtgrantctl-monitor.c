@@ -50,12 +50,14 @@ static void print_event_json(enum rtgrant_event_kind kind, int reason,
                         reason == RTGRANT_REASON_NONE ? NULL : rtgrant_reason_to_string(reason));
         json_add_text(object, "text", text);
         json_add_int(object, "lost", (int64_t) n_lost);
-        (void) json_object_object_add(object, "lease", ctl_lease_json(lease));
+        (void) json_object_object_add(
+                object, "lease", kind == RTGRANT_EVENT_RESTARTED ? NULL : ctl_lease_json(lease));
         json_print_line(object);
 }
 
 static void print_event(const struct monitor *monitor, enum rtgrant_event_kind kind, int reason,
                         const struct rtgrant_lease *lease, const char *text) {
+        bool of_lease = kind != RTGRANT_EVENT_RESTARTED;
         char clock[16] = "", user[TEXT_USER_SIZE], comm[128], role[128], why[1100];
         const char *event = rtgrant_event_to_string(kind);
         char granted[EXPLAIN_VALUES_SIZE];
@@ -73,6 +75,11 @@ static void print_event(const struct monitor *monitor, enum rtgrant_event_kind k
                 text = rtgrant_reason_to_string(reason);
         text_printable(why, sizeof(why), strcmp(text, event) == 0 ? "" : text);
 
+        if (!of_lease) {
+                printf("%s  %s%-11s%s  %s\n", clock, style_begin(monitor->colour, style), event,
+                       style_end(monitor->colour, style), why);
+                return;
+        }
         printf("%s  %s%-11s%s  %s  %s (%d/%d)  %s, role %s%s%s\n", clock,
                style_begin(monitor->colour, style), event, style_end(monitor->colour, style), user,
                comm, (int) lease->pid, (int) lease->tid, granted, role, why[0] ? ": " : "", why);

@@ -80,6 +80,7 @@ static const char *const event_words[] = {
         [RTGRANT_EVENT_DEMOTED] = "demoted",
         [RTGRANT_EVENT_RESTORED] = "restored",
         [RTGRANT_EVENT_OVER_BUDGET] = "over-budget",
+        [RTGRANT_EVENT_RESTARTED] = "restarted",
 };
 
 /* The tables have holes: newer brokers may use what is one here. */

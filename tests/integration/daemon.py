@@ -2,6 +2,7 @@
 """The real rtgrantd, started on a private socket with a policy of the test's own."""
 
 import contextlib
+import fcntl
 import os
 import queue
 import re
@@ -86,24 +87,48 @@ class ServiceManager:
     def __init__(self, path):
         self.path = path
         self.messages = queue.Queue()
+        self.kept = []  # (name, descriptor) of what the service had it keep for its successor
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         self._socket.bind(path)
+        self._all_read = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self):
         while True:
-            message = self._socket.recv(65536)
+            message, fds, _flags, _address = socket.recv_fds(self._socket, 65536, 16)
             if not message:
                 return
-            self.messages.put(message.decode().splitlines())
+            lines = message.decode().splitlines()
+            if lines == ["ALL-READ"]:
+                self._all_read.set()
+                continue
+            if "FDSTORE=1" in lines:
+                (name,) = [line[7:] for line in lines if line.startswith("FDNAME=")]
+                self.kept += [(name, fd) for fd in fds]
+            self.messages.put(lines)
 
     def close(self):
         self._socket.shutdown(socket.SHUT_RD)
         self._reader.join()
         self._socket.close()
+        for _name, fd in self.kept:
+            os.close(fd)
+
+    def take_kept(self):
+        """[(name, descriptor)], which are the caller's from now on, above those that a shell moves."""
+        self._all_read.clear()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as mine:
+            mine.sendto(b"ALL-READ", self.path)
+        assert self._all_read.wait(PATIENCE_S)
+        kept, self.kept = self.kept, []
+        taken = []
+        for name, fd in kept:
+            taken.append((name, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 1000)))
+            os.close(fd)
+        return taken
 
 
 class Daemon:
@@ -135,6 +160,7 @@ class Daemon:
         wait        until it says READY=1
         """
         self.write_policy(policy)
+        kept = self._manager.take_kept() if self._manager else []
         if self._manager:
             self._manager.close()
         self._manager = ServiceManager(f"{self.directory}/notify")
@@ -149,11 +175,19 @@ class Daemon:
             "--policy", self.policy_path, "--state", self.state_path, "--log-level", log_level,
             *arguments,
         ]
+        if kept:
+            moves = " ".join(f"{3 + i}<&{fd}-" for i, (_name, fd) in enumerate(kept))
+            names = ":".join(name for name, _fd in kept)
+            command = ["bash", "-c", f"exec {moves}; LISTEN_PID=$$ LISTEN_FDS={len(kept)} "
+                       f"LISTEN_FDNAMES={names} exec \"$@\"", "bash", *command]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=in_child,
                 env={**os.environ, **NO_BUS, "NOTIFY_SOCKET": self._manager.path, **(environment or {})},
+                pass_fds=[fd for _name, fd in kept],
             )
+        for _name, fd in kept:
+            os.close(fd)
         self.pid = self.process.pid
         if wait:
             self.wait_for_message("READY=1", START_TIMEOUT_S)
@@ -208,6 +242,15 @@ class Daemon:
             process.wait()
             raise AssertionError("rtgrantd did not end on SIGTERM") from None
         assert status == 0, f"rtgrantd ended with {status}"
+
+    def upgrade(self, **values):
+        """Stops it as a restart for an upgrade does, and starts it again, with what it had kept."""
+        self._forget_admin()
+        process, self.process = self.process, None
+        os.kill(self.pid, signal.SIGUSR2)
+        assert process.wait(STOP_TIMEOUT_S) == 0
+        with open(self.policy_path, encoding="utf-8") as file:
+            self.start(file.read(), **values)
 
     def kill(self):
         """As a crash would end it."""

@@ -18,7 +18,7 @@ static void test_reasons(void **state) {
 }
 
 static void test_events(void **state) {
-        for (int kind = RTGRANT_EVENT_GRANTED; kind <= RTGRANT_EVENT_OVER_BUDGET; kind++) {
+        for (int kind = RTGRANT_EVENT_GRANTED; kind <= RTGRANT_EVENT_RESTARTED; kind++) {
                 assert_string_not_equal(rtgrant_event_to_string(kind), "unknown");
                 for (int other = RTGRANT_EVENT_GRANTED; other < kind; other++)
                         assert_string_not_equal(rtgrant_event_to_string(kind),

@@ -24,6 +24,7 @@ enum {
         OPTION_USER,
         OPTION_PID,
         OPTION_ROOT,
+        OPTION_ONCE,
 };
 
 static const struct option long_options[] = {
@@ -35,6 +36,7 @@ static const struct option long_options[] = {
         { "user", required_argument, NULL, OPTION_USER },
         { "pid", required_argument, NULL, OPTION_PID },
         { "sysroot", required_argument, NULL, OPTION_ROOT },
+        { "once", no_argument, NULL, OPTION_ONCE },
         { 0 },
 };
 
@@ -43,6 +45,7 @@ struct command {
         int (*run)(struct ctl *ctl, char **argv);
         bool takes_all;
         bool takes_user;
+        bool takes_once;
         bool takes_machine;     /* --pid, --sysroot */
         bool takes_operands;
         bool parses;            /* its own command line */
@@ -52,6 +55,7 @@ static const struct command commands[] = {
         { "status", ctl_status },
         { "list", ctl_list, .takes_all = true },
         { "monitor", ctl_monitor, .takes_all = true },
+        { "top", ctl_top, .takes_all = true, .takes_once = true },
         { "why", ctl_why, .parses = true },
         { "revoke", ctl_revoke, .takes_all = true, .takes_user = true, .takes_operands = true },
         { "reload", ctl_reload },
@@ -70,6 +74,7 @@ int ctl_help(void) {
               "  list                 your leases\n"
               "  list --all           everybody's (administrator)\n"
               "  monitor              what happens to your leases (administrator: everybody's)\n"
+              "  top                  CPU use of your leases, each second (--once: one table)\n"
               "  why REQUEST          whether a request would be granted, and why or why not;\n"
               "                       REQUEST is as for rtgrant: -f, -r, -o, --nice, --role, …\n"
               "  revoke ID…           end leases, by their ID or its first digits\n"
@@ -210,6 +215,9 @@ static int parse_options(struct ctl *ctl, bool stop_at_operand, int argc, char *
                 case OPTION_ROOT:
                         ctl->root = optarg;
                         break;
+                case OPTION_ONCE:
+                        ctl->once = true;
+                        break;
                 default: /* getopt has said what is wrong */
                         fprintf(stderr, "Try '" CTL_PROGRAM " --help'.\n");
                         return STATUS_USAGE;
@@ -229,6 +237,8 @@ static int run_command(struct ctl *ctl, const struct command *command, int argc,
                 return status < 0 ? STATUS_DONE : status;
         if (ctl->all && !command->takes_all)
                 return ctl_misuse("--all is not for %s", command->name);
+        if (ctl->once && !command->takes_once)
+                return ctl_misuse("--once is not for %s", command->name);
         if (ctl->user && !command->takes_user)
                 return ctl_misuse("--user is not for %s", command->name);
         if ((ctl->pid || ctl->root) && !command->takes_machine)

@@ -18,6 +18,7 @@ struct ctl {
         const char *user;       /* --user; borrowed from argv */
         const char *pid;        /* --pid; borrowed from argv */
         const char *root;       /* --sysroot; borrowed from argv */
+        bool once;              /* --once */
 };
 
 /* @argv ends with NULL: the operands alone, but for `why` and `irq` everything from
@@ -25,6 +26,7 @@ struct ctl {
 int ctl_status(struct ctl *ctl, char **argv);
 int ctl_list(struct ctl *ctl, char **argv);
 int ctl_monitor(struct ctl *ctl, char **argv);
+int ctl_top(struct ctl *ctl, char **argv);
 int ctl_why(struct ctl *ctl, char **argv);
 int ctl_revoke(struct ctl *ctl, char **argv);
 int ctl_reload(struct ctl *ctl, char **argv);

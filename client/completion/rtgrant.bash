@@ -140,13 +140,14 @@ _rtgrantctl() {
         fi
         _rtgrant_argument "$previous" && return
         if ((at == 0)) && [[ $current != -* ]]; then
-                _rtgrant_reply 'doctor irq list monitor policy reload revoke status why'
+                _rtgrant_reply 'doctor irq list monitor policy reload revoke status top why'
                 return
         fi
 
         options='--help --json --socket --version'
         case ${COMP_WORDS[at]} in
         list | monitor) options+=' --all' ;;
+        top) options+=' --all --once' ;;
         revoke) options+=' --all --user' ;;
         irq) options='--all --help --import-rtirq --interval --json --sysroot' ;;
         doctor) options+=' --all --pid --sysroot' ;;

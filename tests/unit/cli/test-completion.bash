@@ -80,7 +80,7 @@ offers _rtgrant 'rtgrant -f cat -p ' '!4711'
 offers _rtgrant 'rtgrant --nice -1' -10 -19 '!-5'
 offers _rtgrant 'rtgrant --reason x' '!--role'
 offers _rtgrant 'rtgrant --socket /etc/passw' /etc/passwd
-offers _rtgrantctl 'rtgrantctl ' status list monitor why revoke reload policy irq
+offers _rtgrantctl 'rtgrantctl ' status list monitor why revoke reload policy irq top
 offers _rtgrantctl 'rtgrantctl ' status list monitor why revoke reload policy doctor
 offers _rtgrantctl 'rtgrantctl re' revoke reload '!status'
 offers _rtgrantctl 'rtgrantctl --json li' list

@@ -367,6 +367,10 @@ void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kin
         lease_describe(broker, lease, &event.lease);
         text_copy(event.text, sizeof(event.text), text);
         server_tell(broker->server, &event);
+#if HAVE_DBUS
+        if (broker->bus)
+                bus_tell(broker->bus, &event);
+#endif
 }
 
 void broker_notify(struct broker *broker, const char *state) {

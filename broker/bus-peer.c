@@ -17,7 +17,7 @@ struct bus_call {
         struct bus_peer *sender;        /* borrowed; outlives the call */
         sd_bus_message *message;        /* owned */
         bus_serve_fn serve;             /* until the sender is known */
-        void *userdata;                 /* borrowed; its */
+        void *userdata;                 /* borrowed; its, or the reply's */
         bus_reply_fn reply;             /* then, until polkit has answered */
         struct inquiry *inquiry;        /* owned; likewise */
         struct user *user;              /* borrowed; counted as a connection; likewise */
@@ -394,12 +394,12 @@ static void on_inquired(const union wire_response *response, size_t size, void *
         struct bus_call *call = userdata;
 
         call->inquiry = NULL;
-        call->reply(call->message, response);
+        call->reply(call->sender, call->message, response, call->userdata);
         bus_call_free(call);
 }
 
 void bus_peer_ask(struct bus_peer *sender, sd_bus_message *message, const struct call *asked,
-                  const union wire_request *request, bus_reply_fn reply) {
+                  const union wire_request *request, bus_reply_fn reply, void *userdata) {
         struct call full = bus_peer_call(sender);
         union wire_response response;
         struct bus_call *call = NULL;
@@ -414,12 +414,14 @@ void bus_peer_ask(struct bus_peer *sender, sd_bus_message *message, const struct
         full.transport = asked->transport;
         full.action = asked->action;
         full.check_rttime = asked->check_rttime;
+        full.interactive = asked->interactive;
         call->reply = reply;
+        call->userdata = userdata;
         call->user = full.user;
         call->user->n_connections++; /* so that it is not forgotten meanwhile */
 
         if (inquiry_call(&full, request, &response, on_inquired, call, &call->inquiry) == 0)
                 return;
-        reply(message, &response);
+        reply(sender, message, &response, userdata);
         bus_call_free(call);
 }

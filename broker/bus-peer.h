@@ -34,7 +34,8 @@ struct bus_peer {
 typedef void (*bus_serve_fn)(struct bus_peer *sender, sd_bus_message *message, void *userdata);
 
 /* Answers a method call. */
-typedef void (*bus_reply_fn)(sd_bus_message *message, const union wire_response *response);
+typedef void (*bus_reply_fn)(struct bus_peer *sender, sd_bus_message *message,
+                             const union wire_response *response, void *userdata);
 
 int bus_peers_new(struct broker *broker, struct bus_peers **ret);
 
@@ -59,10 +60,11 @@ int bus_peers_dispatch(struct bus_peers *peers, sd_bus_message *message, bus_ser
 
 /*
  * Carries out @request for @sender as inquiry_call() does, and calls @reply, now or later; not at
- * all if the sender is gone by then. Of @call, action, transport and check_rttime are looked at.
+ * all if the sender is gone by then. Of @call, action, transport, interactive and check_rttime
+ * are looked at.
  */
 void bus_peer_ask(struct bus_peer *sender, sd_bus_message *message, const struct call *call,
-                  const union wire_request *request, bus_reply_fn reply);
+                  const union wire_request *request, bus_reply_fn reply, void *userdata);
 
 /* The call of @sender for methods_call(), with nothing asked for yet. NULL in .user: no memory. */
 struct call bus_peer_call(struct bus_peer *sender);

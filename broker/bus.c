@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "broker/broker.h"
+#include "broker/broker1.h"
 #include "broker/bus-peer.h"
 #include "broker/realtimekit.h"
 #include "broker/text.h"
@@ -24,6 +25,7 @@ struct bus {
         struct broker *broker;          /* borrowed; outlives this */
         sd_bus *connection;             /* owned; NULL while there is none */
         struct bus_peers *peers;        /* owned */
+        struct broker1 *broker1;        /* owned */
         struct realtimekit realtimekit;
         sd_event_source *retry;         /* owned; runs while there is no bus */
         uint64_t retry_us;
@@ -53,6 +55,7 @@ static bool is_there(const char *address) {
 
 static void try_later(struct bus *bus) {
         bus_peers_clear(bus->peers);
+        broker1_clear(bus->broker1);
         (void) sd_event_source_set_time_relative(bus->retry, bus->retry_us);
         (void) sd_event_source_set_enabled(bus->retry, SD_EVENT_ONESHOT);
         bus->retry_us = 2 * bus->retry_us < RETRY_US_MAX ? 2 * bus->retry_us : RETRY_US_MAX;
@@ -86,21 +89,29 @@ static int on_name_changed(sd_bus_message *message, void *userdata, sd_bus_error
         return 0;
 }
 
-static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        struct bus *bus = userdata;
+static void check_name(struct bus *bus, sd_bus_message *message, const char *name) {
         uint32_t answer;
 
         bus->retry_us = RETRY_US_MIN; /* we are on the bus */
         if (sd_bus_message_is_method_error(message, NULL))
                 log_write(bus->broker->log, LOG_NOTICE,
                           &(struct log_fields) { .event = "bus-name" },
-                          "the system bus does not let us have " REALTIMEKIT_NAME ": %s",
+                          "the system bus does not let us have %s: %s", name,
                           sd_bus_message_get_error(message)->message);
         else if (sd_bus_message_read(message, "u", &answer) >= 0 && answer == NAME_IN_QUEUE)
                 log_write(bus->broker->log, LOG_WARNING,
                           &(struct log_fields) { .event = "bus-name" },
-                          "somebody else serves " REALTIMEKIT_NAME " (is rtkit-daemon running?); "
-                          "taking over when it ends");
+                          "somebody else serves %s%s; taking over when it ends", name,
+                          strcmp(name, REALTIMEKIT_NAME) == 0 ? " (is rtkit-daemon running?)" : "");
+}
+
+static int on_realtimekit_requested(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        check_name(userdata, message, REALTIMEKIT_NAME);
+        return 0;
+}
+
+static int on_broker1_requested(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        check_name(userdata, message, BROKER1_NAME);
         return 0;
 }
 
@@ -131,10 +142,15 @@ static int set_up(struct bus *bus) {
                 r = sd_bus_add_filter(bus->connection, NULL, on_message, bus);
         if (r >= 0)
                 r = realtimekit_add(bus, &bus->realtimekit);
+        if (r >= 0)
+                r = broker1_add(bus->broker1);
         /* in the queue, behind whoever has it: it comes to us without a gap */
         if (r >= 0)
                 r = sd_bus_request_name_async(bus->connection, NULL, REALTIMEKIT_NAME,
-                                              SD_BUS_NAME_QUEUE, on_name_requested, bus);
+                                              SD_BUS_NAME_QUEUE, on_realtimekit_requested, bus);
+        if (r >= 0)
+                r = sd_bus_request_name_async(bus->connection, NULL, BROKER1_NAME,
+                                              SD_BUS_NAME_QUEUE, on_broker1_requested, bus);
         return r;
 }
 
@@ -195,6 +211,8 @@ int bus_new(struct broker *broker, struct bus **ret) {
 
         r = bus_peers_new(broker, &bus->peers);
         if (r >= 0)
+                r = broker1_new(bus, &bus->broker1);
+        if (r >= 0)
                 r = sd_event_add_time_relative(broker->event, &bus->retry, CLOCK_MONOTONIC, 0, 0,
                                                on_retry, bus);
         if (r >= 0)
@@ -214,10 +232,15 @@ struct bus *bus_free(struct bus *bus) {
                 return NULL;
 
         bus->peers = bus_peers_free(bus->peers);
+        bus->broker1 = broker1_free(bus->broker1);
         bus->retry = sd_event_source_disable_unref(bus->retry);
         bus->connection = sd_bus_close_unref(bus->connection);
         free(bus);
         return NULL;
+}
+
+void bus_tell(struct bus *bus, const struct wire_event *event) {
+        broker1_tell(bus->broker1, event);
 }
 
 struct broker *bus_broker(const struct bus *bus) {

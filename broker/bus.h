@@ -14,6 +14,7 @@
 struct broker;
 struct bus;
 struct bus_peers;
+struct wire_event;
 
 /*
  * Connects to the system bus and takes the names; if they are somebody else's still, as soon as
@@ -25,6 +26,9 @@ int bus_new(struct broker *broker, struct bus **ret);
 
 /* Lets go of the names and disconnects. May be NULL. Returns NULL. */
 struct bus *bus_free(struct bus *bus);
+
+/* Tells those on the bus who watch. */
+void bus_tell(struct bus *bus, const struct wire_event *event);
 
 struct broker *bus_broker(const struct bus *bus);
 sd_bus *bus_connection(const struct bus *bus); /* borrowed; NULL while there is none */

@@ -25,6 +25,58 @@ struct method {
                          union wire_response *ret, struct authority_question *ret_question);
 };
 
+/* In place of a role, of polkit's answer about administering. */
+#define ROLE_MANAGE SIZE_MAX
+#define ACTION_MANAGE "org.rtgrant.manage"
+
+enum administers {
+        ADMINISTERS_YES,
+        ADMINISTERS_NO,
+        ADMINISTERS_ASK,        /* polkit, the question */
+};
+
+/*
+ * root in the initial namespaces, or who polkit lets: whose uid it knows by other names than ours,
+ * it is not asked about.
+ */
+static enum administers administers(const struct call *call, struct authority_question *question,
+                                    enum reason *ret_reason) {
+        const struct authority_question about = {
+                .action = ACTION_MANAGE,
+                .bus_name = call->bus_name,
+                .pid = call->peer->pid,
+                .uid = call->peer->uid,
+                .quota_uid = call->peer->quota_uid,
+                .interactive = call->interactive,
+                .role_index = ROLE_MANAGE,
+                .resource = -1,
+                .role = "",
+                .policy = "other",
+        };
+        enum authority_answer answer = AUTHORITY_UNASKED;
+
+        *ret_reason = REASON_ADMIN_ONLY;
+        if (call->peer->admin)
+                return ADMINISTERS_YES;
+        if (!call->broker->authority || call->peer->in_user_namespace)
+                return ADMINISTERS_NO;
+
+        if (call->authority_role == ROLE_MANAGE)
+                answer = call->authority;
+        if (answer == AUTHORITY_UNASKED)
+                answer = authority_remember(call->broker->authority, &about);
+        if (answer == AUTHORITY_UNASKED) {
+                *question = about;
+                return ADMINISTERS_ASK;
+        }
+
+        if (answer == AUTHORITY_FAILED)
+                *ret_reason = REASON_AUTHORITY_UNAVAILABLE;
+        if (answer == AUTHORITY_OVERRUN)
+                *ret_reason = REASON_AUTHORITY_BUSY;
+        return answer == AUTHORITY_YES ? ADMINISTERS_YES : ADMINISTERS_NO;
+}
+
 static size_t answer_reason(const union wire_request *request, union wire_response *ret,
                             enum reason reason) {
         ret->answer.reason = reason;
@@ -217,12 +269,16 @@ static size_t method_list(const struct call *call, const union wire_request *req
         struct wire_list_reply *list = &ret->list;
         struct lease *lease;
         uint64_t seq = request->list.after;
+        enum administers may = ADMINISTERS_YES;
+        enum reason reason = REASON_NONE;
         unsigned n = 0;
 
         if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0)
                 return answer_reason(request, ret, REASON_INVALID);
-        if (all && !call->peer->admin)
-                return answer_reason(request, ret, REASON_ADMIN_ONLY);
+        if (all)
+                may = administers(call, ret_question, &reason);
+        if (may != ADMINISTERS_YES)
+                return may == ADMINISTERS_ASK ? 0 : answer_reason(request, ret, reason);
 
         memset(list, 0, offsetof(struct wire_list_reply, leases));
         list->lease_size = sizeof(struct wire_lease);
@@ -246,16 +302,22 @@ static size_t method_list(const struct call *call, const union wire_request *req
 static size_t method_watch(const struct call *call, const union wire_request *request,
                            union wire_response *ret, struct authority_question *ret_question) {
         bool all = request->list.flags & WIRE_LIST_ALL;
+        enum administers may = ADMINISTERS_YES;
+        enum reason reason = REASON_NONE;
 
         if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0 ||
             request->list.after != 0)
                 return answer_reason(request, ret, REASON_INVALID);
-        if (all && !call->peer->admin)
-                return answer_reason(request, ret, REASON_ADMIN_ONLY);
-        if (!call->connection)
+        if (all)
+                may = administers(call, ret_question, &reason);
+        if (may != ADMINISTERS_YES)
+                return may == ADMINISTERS_ASK ? 0 : answer_reason(request, ret, reason);
+        /* on the bus the transport itself sends the events */
+        if (!call->connection && call->transport != WIRE_TRANSPORT_BROKER1)
                 return answer_reason(request, ret, REASON_UNSUPPORTED);
 
-        connection_watch(call->connection, all);
+        if (call->connection)
+                connection_watch(call->connection, all);
         return answer_reason(request, ret, REASON_NONE);
 }
 
@@ -335,11 +397,17 @@ static const struct method methods[] = {
 size_t methods_call(const struct call *call, const union wire_request *request,
                     union wire_response *ret, struct authority_question *ret_question) {
         const struct method *method = &methods[request->header.verb];
+        enum administers may = ADMINISTERS_YES;
+        enum reason reason = REASON_NONE;
 
         memset(&ret->answer, 0, sizeof(ret->answer));
 
-        if (method->admin && !call->peer->admin) {
-                size_t size = answer_reason(request, ret, REASON_ADMIN_ONLY);
+        if (method->admin)
+                may = administers(call, ret_question, &reason);
+        if (may == ADMINISTERS_ASK)
+                return 0;
+        if (may == ADMINISTERS_NO) {
+                size_t size = answer_reason(request, ret, reason);
 
                 log_refusal(call, &ret->answer);
                 return size;

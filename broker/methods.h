@@ -19,6 +19,7 @@ struct call {
         int pidfd;                      /* borrowed: the descriptor that came along; -1 */
         const char *bus_name;           /* borrowed: the caller's on the system bus; NULL elsewhere */
         const char *action;             /* of polkit, instead of the role's; NULL: the role's */
+        bool interactive;               /* polkit may ask the user, where the request cannot say */
         bool check_rttime;              /* RealtimeKit's rule about RLIMIT_RTTIME holds */
         enum authority_answer authority; /* of polkit, when the call is made again with it */
         size_t authority_role;

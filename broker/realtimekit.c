@@ -49,7 +49,8 @@ static void reply_plain(sd_bus_message *message, enum reason reason) {
         reply_reason(message, reason, explanation.text);
 }
 
-static void reply_acquired(sd_bus_message *message, const union wire_response *response) {
+static void reply_acquired(struct bus_peer *sender, sd_bus_message *message,
+                           const union wire_response *response, void *userdata) {
         reply_reason(message, response->answer.reason, response->answer.explanation.text);
 }
 
@@ -88,7 +89,7 @@ static void acquire(const struct kit_call *c, const struct target_request *targe
         request.acquire.lifetime = WIRE_LIFETIME_THREAD; /* clients disconnect at once */
         text_copy(request.acquire.role, sizeof(request.acquire.role),
                   policy->roles[policy->realtimekit_role].name);
-        bus_peer_ask(c->sender, c->message, &call, &request, reply_acquired);
+        bus_peer_ask(c->sender, c->message, &call, &request, reply_acquired, NULL);
 }
 
 static int make_realtime(const struct kit_call *c, const struct target_request *target) {

@@ -28,9 +28,9 @@
  *    if it sets what this library does not know.
  *
  * Errors that any call on a handle may return: RTGRANT_ABSENT (the broker went away), -ETIMEDOUT,
- * -EPROTO (something else is listening there), -EUSERS or -EACCES (the broker ended the connection:
- * it is too busy, or does not serve us), -ECHILD, -EINVAL, -ENOMEM. After all of them but
- * -ETIMEDOUT, -EINVAL and -ENOMEM the handle is of no more use.
+ * -EPROTO (something else is listening there), -EUSERS, -ENOBUFS or -EACCES (the broker ended the
+ * connection: it is too busy, short of memory, or does not serve us), -ECHILD, -EINVAL, -ENOMEM.
+ * After all of them but -ETIMEDOUT, -EINVAL and -ENOMEM the handle is of no more use.
  */
 
 #include <errno.h>
@@ -243,7 +243,7 @@ struct rtgrant_answer {
  * On success *ret is freed by rtgrant_close().
  *
  * Errors: RTGRANT_ABSENT, -EACCES (the socket is closed to us, or the broker does not serve us),
- * -EUSERS (too many connections), -ENAMETOOLONG, -EMFILE.
+ * -EUSERS (too many connections), -ENOBUFS (the broker is short of memory), -ENAMETOOLONG, -EMFILE.
  */
 int rtgrant_open(struct rtgrant **ret, const char *socket_path, int timeout_ms);
 

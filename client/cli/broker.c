@@ -83,6 +83,9 @@ void broker_error_text(const struct broker *broker, int error, char *buffer, siz
         case -EUSERS:
                 (void) snprintf(buffer, size, "the broker has too many connections already");
                 break;
+        case -ENOBUFS:
+                (void) snprintf(buffer, size, "the broker is out of memory or descriptors");
+                break;
         case -ETIMEDOUT:
                 (void) snprintf(buffer, size, "the broker at %s does not answer", path);
                 break;

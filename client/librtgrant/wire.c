@@ -321,8 +321,9 @@ int reason_to_error(uint32_t reason) {
                 return -EPROTO;
         case RTGRANT_REASON_CONNECTIONS_PER_USER:
         case RTGRANT_REASON_CONNECTIONS_TOTAL:
-        case RTGRANT_REASON_RESOURCES:
                 return -EUSERS;
+        case RTGRANT_REASON_RESOURCES:
+                return -ENOBUFS;
         }
 
         return -EACCES;

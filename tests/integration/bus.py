@@ -40,6 +40,7 @@ STRICT = f"""  <policy context="default">
     <allow send_destination="org.freedesktop.PolicyKit1"/>
   </policy>
   <include>{ACTIONS}/org.freedesktop.RealtimeKit1.conf</include>
+  <include>{ACTIONS}/org.rtgrant.Broker1.conf</include>
 """
 
 BUS = """<busconfig>

@@ -302,7 +302,7 @@ static void test_turned_away(void **state) {
         static const struct turned_away cases[] = {
                 { RTGRANT_REASON_CONNECTIONS_PER_USER, -EUSERS },
                 { RTGRANT_REASON_CONNECTIONS_TOTAL, -EUSERS },
-                { RTGRANT_REASON_RESOURCES, -EUSERS },
+                { RTGRANT_REASON_RESOURCES, -ENOBUFS },
                 { RTGRANT_REASON_VERSION, -EPROTO },
                 { RTGRANT_REASON_MALFORMED, -EPROTO },
                 { RTGRANT_REASON_USER_NAMESPACE, -EACCES },

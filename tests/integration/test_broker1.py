@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: MIT
+"""The broker's own interface on the bus."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+import bus as bus_module
+import kernel
+from agent import ALICE, BOB, CAROL
+from broker1 import ERROR, NAME, PATH, Broker1
+from daemon import wait_until
+from kernel import FIFO, OTHER, RR
+
+pytestmark = pytest.mark.skipif(not bus_module.is_here(), reason="no polkitd or dbus-daemon")
+
+XML = bus_module.ACTIONS / "org.rtgrant.Broker1.xml"
+CONF = bus_module.ACTIONS / "org.rtgrant.Broker1.conf"
+
+# carol may manage; the audio role as the example rule of the documentation would have it
+RULES = """polkit.addRule(function(action, subject) {
+    if (action.id == "org.rtgrant.manage")
+        return subject.user == "carol" ? polkit.Result.YES : polkit.Result.NO;
+    if (action.id == "org.rtgrant.realtime-high" ||
+        action.id == "org.freedesktop.RealtimeKit1.acquire-real-time")
+        return action.lookup("role") == "audio-client" && subject.user == "bob" &&
+               parseInt(action.lookup("priority")) <= 70 ? polkit.Result.YES : polkit.Result.NO;
+});
+"""
+
+POLICY = {
+    "Broker": {"Authority": "polkit"},
+    "Role audio-client": {"Policy": "fifo", "Priority": "61-75", "ThreadsPerUser": 10,
+                          "PolkitAction": "org.rtgrant.realtime-high"},
+}
+
+
+@pytest.fixture
+def bus():
+    made = bus_module.Bus(RULES, strict=True)
+    yield made
+    made.close()
+
+
+def start(make_daemon, bus, policy):
+    daemon = make_daemon().start(policy, environment=bus.environment)
+    wait_until(lambda: bus_module.has_owner(bus, NAME), 30, "the name on the bus")
+    daemon.take_as_base()
+    return daemon
+
+
+@pytest.fixture
+def broker(make_daemon, bus):
+    return start(make_daemon, bus, POLICY)
+
+
+@pytest.fixture
+def alice(broker, bus):
+    return Broker1(bus, broker.client(ALICE))
+
+
+def interface_of(text):
+    """{(kind, name): ((type, direction, name)…)} of the interface in an introspection."""
+    root = ElementTree.fromstring(text)
+    (interface,) = [one for one in root.iter("interface") if one.get("name") == NAME]
+    found = {}
+    for member in interface:
+        if member.tag is ElementTree.Comment:
+            continue
+        found[member.tag, member.get("name")] = (
+            (member.get("type"), member.get("access")) if member.tag == "property" else
+            tuple((arg.get("type"), arg.get("direction") if member.tag == "method" else None,
+                   arg.get("name")) for arg in member.iter("arg")))
+    return found
+
+
+def test_the_documentation_is_of_this_interface(alice):
+    live = alice.ask("Introspect", interface="org.freedesktop.DBus.Introspectable", signature="",
+                     arguments=()).value
+
+    assert interface_of(live) == interface_of(XML.read_text())
+
+
+def test_the_bus_lets_through_every_method_and_no_other():
+    members = {name for kind, name in interface_of(XML.read_text()) if kind == "method"}
+    let = re.findall(rf'send_interface="{NAME}"\s+send_member="(\w+)"', CONF.read_text())
+
+    assert sorted(let) == sorted(members)
+
+
+def test_acquire_update_renew_list_release(alice):
+    granted = alice.acquire(priority=7, reason="a test").value
+
+    assert (granted["policy"], granted["priority"], granted["role"]) == ("fifo", 7, "desktop")
+    assert granted["previous-policy"] == "other" and granted["reset-on-fork"]
+    assert alice.client.sched()[:2] == (FIFO, 7)
+
+    assert alice.ask("Update", {"priority": 9, "policy": "rr"}, granted["id"]).value["updated"] in (
+        True, False)
+    assert alice.client.sched()[:2] == (RR, 9)
+    assert alice.ask("Renew", {}, granted["id"]).value["priority"] == 9
+
+    (lease,), more = alice.ask("List").value
+    assert (lease["id"], lease["pid"], lease["reason"]) == (granted["id"], alice.pid, "a test")
+    assert (lease["uid"], lease["lifetime"], lease["state"], more) == (
+        ALICE, "thread", "in-force", 0)
+
+    assert alice.ask("Release", {}, granted["id"]).value["policy"] == "other"
+    assert alice.client.sched()[:2] == (OTHER, 0)
+
+
+def test_hello_policy_and_properties(alice):
+    hello = alice.ask("Hello").value
+    assert hello["uid"] == ALICE and hello["pid"] == alice.pid and not hello["admin"]
+    assert {offer["role"] for offer in hello["offers"]} >= {"desktop", "audio-client"}
+
+    entries, _ = alice.ask("Policy").value
+    assert any(key == "Authority" and value == "polkit" for _, key, value, _ in entries)
+
+    properties = alice.ask("GetAll", interface="org.freedesktop.DBus.Properties", signature="s",
+                           arguments=(NAME,)).value
+    assert properties["Version"] == hello["version"] and properties["Leases"] == 0
+
+
+def test_a_lease_outlives_its_connection_unless_told_otherwise(alice):
+    alice.acquire(priority=5)
+    alice.leave()
+    assert alice.ask("Hello").value["leases"] == 1  # over a new connection
+    assert alice.client.sched()[:2] == (FIFO, 5)
+
+
+def test_a_lease_of_a_connection_ends_with_the_name(alice):
+    tid = alice.client.thread()
+    alice.acquire(priority=5, lifetime="connection")
+    alice.acquire(priority=6, tid=tid)
+    alice.leave()
+
+    wait_until(lambda: alice.client.sched()[:2] == (OTHER, 0), 30)
+    assert alice.client.sched(tid)[:2] == (FIFO, 6)
+
+
+WRONG = [
+    ({"colour": "red"}, '"colour" is not known here'),
+    ({"priority": "5"}, '"priority" must be a number'),
+    ({"priority": 1 << 40}, '"priority" is out of range'),
+    ({"pid": -1}, '"pid" is out of range'),
+    ({"clamp": 1}, '"clamp" must be a boolean'),
+    ({"role": 5}, '"role" must be a string'),
+    ({"role": "x" * 32}, '"role" is too long'),
+    ({"role": ["x"]}, '"role" must be a plain value'),
+    ({"policy": "deadline"}, '"policy" is none of the words'),
+    ({"\a": 1}, "is not known here"),
+]
+
+
+@pytest.mark.parametrize("options,message", WRONG, ids=[text for _, text in WRONG])
+def test_wrong_options_are_named(alice, options, message):
+    refused = alice.ask("Acquire", options)
+
+    assert refused.error == "Invalid" and message in refused.message
+    assert alice.client.sched()[:2] == (OTHER, 0)
+
+
+def test_a_wrong_id(alice):
+    assert alice.ask("Release", {}, "x" * 32).error == "Invalid"
+    assert alice.ask("Release", {}, "0" * 32).error == "NoSuchLease"
+
+
+def test_reasons_are_errors_of_their_own(alice, broker, bus):
+    bob = Broker1(bus, broker.client(BOB))
+
+    refused = alice.acquire(priority=30, role="desktop")
+    assert refused.error == "PriorityLimit"
+    assert re.search(r"\[.*:\d+\]", refused.message) and "20" in refused.message
+    assert alice.acquire(priority=5, pid=bob.pid).error == "NoSuchThread"
+    assert alice.acquire(priority=5, role="nowhere").error == "NoSuchRole"
+    assert alice.acquire(priority=65, role="audio-client").error == "NotAuthorized"
+    assert alice.acquire(priority=5, lifetime="seconds", seconds=1 << 20).error == "LifetimeLimit"
+
+
+def test_others_have_no_hold_on_a_lease(alice, broker, bus):
+    bob = Broker1(bus, broker.client(BOB))
+    granted = alice.acquire(priority=7).value
+
+    assert bob.ask("Release", {}, granted["id"]).error == "NoSuchLease"
+    assert bob.ask("List").value == [[], 0]
+    assert bob.ask("List", {"all": True}).error == "AdminOnly"
+    assert bob.ask("Watch", {"all": True}).error == "AdminOnly"
+    for verb, id in (("Revoke", granted["id"]), ("Reload", None), ("RestoreAll", None)):
+        assert bob.ask(verb, {}, id).error == "AdminOnly"
+    assert alice.client.sched()[:2] == (FIFO, 7)
+
+
+def test_a_rule_makes_an_administrator(alice, broker, bus):
+    carol = Broker1(bus, broker.client(CAROL))
+    granted = alice.acquire(priority=7).value
+
+    (lease,), _ = carol.ask("List", {"all": True}).value
+    assert lease["id"] == granted["id"]
+    assert carol.ask("Revoke", {}, granted["id"]).value["policy"] == "other"
+    assert alice.client.sched()[:2] == (OTHER, 0)
+
+    alice.acquire(priority=7)
+    assert carol.ask("RestoreAll").value == {"count": 1}
+    assert carol.ask("Reload").value == {"count": 0}
+
+
+def test_without_polkit_nobody_becomes_an_administrator(alice, broker, bus):
+    bus.kill()
+
+    assert Broker1(bus, broker.client(CAROL)).ask("RestoreAll").error in (
+        "AuthorityUnavailable", "AdminOnly")
+
+
+def over_socket(broker, bus, client, priority):
+    answer = client.acquire(role="audio-client", priority=priority)
+    return answer.reason, answer.explanation.text
+
+
+def over_broker1(broker, bus, client, priority):
+    reply = Broker1(bus, client).acquire(role="audio-client", priority=priority)
+    return re.sub(r"(?<=.)([A-Z])", r"-\1", reply.error).lower() or "none", reply.message
+
+
+def over_realtimekit(broker, bus, client, priority):
+    reply = bus_module.Kit(bus, client).realtime(0, priority)
+    return ("none" if not reply.error else
+            "not-authorized" if "polkit" in reply.text else reply.text), reply.text
+
+
+WAYS = [over_socket, over_broker1, over_realtimekit]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_a_rule_about_user_role_and_priority_holds_on_every_way(make_daemon, bus, way):
+    broker = start(make_daemon, bus, {
+        **POLICY, "Broker": {"Authority": "polkit", "RealtimeKitRole": "audio-client"}})
+
+    def try_as(uid, priority):
+        client = broker.client(uid, prepare=bus_module.limit_rttime())
+        return way(broker, bus, client, priority)[0], client.sched()[:2]
+
+    assert try_as(BOB, 70) == ("none", (FIFO, 70))
+    assert try_as(BOB, 71) == ("not-authorized", (OTHER, 0))
+    assert try_as(ALICE, 70) == ("not-authorized", (OTHER, 0))
+
+
+def test_who_watches_is_limited(broker, bus):
+    client = broker.client(ALICE)
+
+    assert client.run(watch_often, bus.address, 40).count(ERROR + "ConnectionsPerUser") == 8
+    # with the names the rights to watch come back
+    wait_until(lambda: client.run(watch_often, bus.address, 1) == [""], 30)
+
+
+def watch_often(agent, address, n):
+    """The errors of Watch, over as many connections at a time."""
+    import dbus
+
+    connections, errors = [], []
+    for _ in range(n):
+        connections.append(dbus.bus.BusConnection(address))
+        try:
+            connections[-1].call_blocking(NAME, PATH, NAME, "Watch", "a{sv}", ({},), timeout=60)
+            errors.append("")
+        except dbus.DBusException as error:
+            errors.append(error.get_dbus_name())
+    for connection in connections:
+        connection.close()
+    return errors

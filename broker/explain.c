@@ -44,7 +44,8 @@ static const struct {
           "this connection was opened by another process than the one that asks",
           "after fork(2), or when handed a socket, open a connection of your own" },
         { REASON_ADMIN_ONLY, "only an administrator may do this",
-          "do it as root, outside any container" },
+          "do it as root, outside any container, or have a rule of polkit allow "
+          "org.rtgrant.manage" },
         { REASON_NOT_AUTHORIZED, "polkit does not allow this",
           "do it from a session at the machine itself, or ask an administrator for a rule in "
           "/etc/polkit-1/rules.d/" },

@@ -2,13 +2,14 @@
 """The broker's own interface on the bus."""
 
 import re
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 import bus as bus_module
 import kernel
-from agent import ALICE, BOB, CAROL
+from agent import ALICE, BOB, CAROL, as_user
 from broker1 import ERROR, NAME, PATH, Broker1
 from daemon import wait_until
 from kernel import FIFO, OTHER, RR
@@ -204,6 +205,42 @@ def test_a_rule_makes_an_administrator(alice, broker, bus):
     alice.acquire(priority=7)
     assert carol.ask("RestoreAll").value == {"count": 1}
     assert carol.ask("Reload").value == {"count": 0}
+
+
+def test_rtgrantctl_of_such_an_administrator(alice, broker, bus, programs):
+    def ctl(uid, *arguments):
+        return as_user(uid, run_ctl, programs.rtgrantctl, broker.socket_path, arguments)
+
+    granted = alice.acquire(priority=7).value
+
+    assert ctl(BOB, "list", "--all")[0] != 0
+    assert ctl(BOB, "revoke", granted["id"])[0] != 0
+    assert alice.client.sched()[:2] == (FIFO, 7)
+
+    assert str(alice.pid) in ctl(CAROL, "list", "--all")[1]
+    assert ctl(CAROL, "reload")[0] == 0
+    assert ctl(CAROL, "revoke", granted["id"])[0] == 0
+    assert alice.client.sched()[:2] == (OTHER, 0)
+
+
+def test_the_example_in_the_documentation(broker, bus):
+    example = bus_module.ACTIONS.parents[1] / "docs" / "examples" / "promote.py"
+
+    text = as_user(ALICE, run_example, example.read_text(), bus.address)
+
+    assert text == "fifo 10\n"
+
+
+def run_example(text, address):
+    done = subprocess.run(["/usr/bin/python3", "-c", text], capture_output=True, text=True,
+                          timeout=60, env={"DBUS_SYSTEM_BUS_ADDRESS": address})
+    return done.stdout + done.stderr
+
+
+def run_ctl(program, path, arguments):
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60,
+                          env={"RTGRANT_SOCKET": path, "PATH": "/usr/bin"})
+    return done.returncode, done.stdout + done.stderr
 
 
 def test_without_polkit_nobody_becomes_an_administrator(alice, broker, bus):

@@ -116,8 +116,12 @@ def test_hello_policy_and_properties(alice):
     assert hello["uid"] == ALICE and hello["pid"] == alice.pid and not hello["admin"]
     assert {offer["role"] for offer in hello["offers"]} >= {"desktop", "audio-client"}
 
-    entries, _ = alice.ask("Policy").value
+    entries, after = [], 0
+    while not entries or after:
+        page, after = alice.ask("Policy", {"after": after}).value
+        entries += page
     assert any(key == "Authority" and value == "polkit" for _, key, value, _ in entries)
+    assert len({(section, key) for section, key, _, _ in entries}) == len(entries)
 
     properties = alice.ask("GetAll", interface="org.freedesktop.DBus.Properties", signature="s",
                            arguments=(NAME,)).value
@@ -272,7 +276,8 @@ WAYS = [over_socket, over_broker1, over_realtimekit]
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_a_rule_about_user_role_and_priority_holds_on_every_way(make_daemon, bus, way):
     broker = start(make_daemon, bus, {
-        **POLICY, "Broker": {"Authority": "polkit", "RealtimeKitRole": "audio-client"}})
+        **POLICY, "Broker": {"Authority": "polkit", "RealtimeKitRole": "audio-client",
+                             "RealtimeKitPolicy": "fifo"}})
 
     def try_as(uid, priority):
         client = broker.client(uid, prepare=bus_module.limit_rttime())

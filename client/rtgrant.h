@@ -147,7 +147,7 @@ enum rtgrant_flags {
         RTGRANT_DRY_RUN = 1 << 0,       /**< answer, but change nothing */
         RTGRANT_CLAMP = 1 << 1,         /**< rather less than nothing; the answer says what */
         RTGRANT_MAY_ASK = 1 << 2,       /**< the user may be asked for a password: can take
-                                         *   minutes, see the time-out of rtgrant_open() */
+                                         *   27 s, whatever the time-out of rtgrant_open() */
         RTGRANT_DIRECT = 1 << 3,        /**< first try without the broker, as far as the caller's
                                          *   own rlimits or capabilities allow it; own process
                                          *   only, and not with RTGRANT_DRY_RUN */

@@ -9,6 +9,9 @@
 
 #include "client/librtgrant/handle.h"
 
+/* Longer than the 25 s for which the broker waits for the user. */
+#define ASKING_MS 27000
+
 static void call_remove(struct rtgrant *handle, struct call *call) {
         for (struct call **p = &handle->calls; *p; p = &(*p)->next)
                 if (*p == call) {
@@ -253,6 +256,17 @@ int handle_call(struct rtgrant *handle, struct call *call, uint64_t deadline_ns)
         return r;
 }
 
+/* Where the user may be asked, the broker itself sets the limit. */
+static int call_timeout_ms(const struct rtgrant *handle, const struct call *call) {
+        const union wire_request *request = &call->request;
+        bool asks = (request->header.verb == WIRE_ACQUIRE &&
+                     (request->acquire.flags & WIRE_ACQUIRE_MAY_ASK)) ||
+                    (request->header.verb == WIRE_UPDATE &&
+                     (request->update.flags & WIRE_ACQUIRE_MAY_ASK));
+
+        return asks && handle->timeout_ms < ASKING_MS ? ASKING_MS : handle->timeout_ms;
+}
+
 int handle_call_now(struct rtgrant *handle, struct call *call) {
-        return handle_call(handle, call, deadline_from_now(handle->timeout_ms));
+        return handle_call(handle, call, deadline_from_now(call_timeout_ms(handle, call)));
 }

@@ -3,8 +3,10 @@
 /* A broker that is slow, goes away in the middle, or is no broker at all. */
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/unit/lib/fake-broker.h"
 #include "tests/unit/lib/lib-test.h"
@@ -149,6 +151,37 @@ static void test_time_out(void **state) {
 }
 
 /* Answers the first call only when the second is there, and then both: the first one too late. */
+/* As if the user were asked: longer than the time-out. */
+static void script_asking(struct fake_broker *broker) {
+        (void) fake_receive(broker);
+        (void) usleep(300000);
+        fake_reply(broker,
+                   &(struct wire_answer) { .policy = SCHED_FIFO, .priority = 5 },
+                   sizeof(struct wire_answer));
+        (void) fake_receive(broker);
+}
+
+static void test_asking_the_user_is_waited_for(void **state) {
+        struct rtgrant_request request = {
+                .size = sizeof(request),
+                .wants_sched = true,
+                .policy = SCHED_FIFO,
+                .priority = 5,
+                .flags = RTGRANT_MAY_ASK,
+        };
+        struct rtgrant_answer answer = { .size = sizeof(answer) };
+        struct session f;
+
+        session_start(&f, script_asking, NULL, 50);
+        assert_int_equal(rtgrant_acquire(f.handle, &request, &answer), 0);
+        session_stop(&f);
+
+        session_start(&f, script_asking, NULL, 50);
+        request.flags = 0;
+        assert_int_equal(rtgrant_acquire(f.handle, &request, &answer), -ETIMEDOUT);
+        session_stop(&f);
+}
+
 static void script_late(struct fake_broker *broker) {
         struct wire_header first;
 
@@ -210,6 +243,7 @@ int main(void) {
                 cmocka_unit_test(test_garbage),
                 cmocka_unit_test(test_last_words_are_heard),
                 cmocka_unit_test(test_time_out),
+                cmocka_unit_test(test_asking_the_user_is_waited_for),
                 cmocka_unit_test(test_late_reply_is_nobody_elses),
                 cmocka_unit_test(test_time_out_of_what_cannot_be_sent),
         };

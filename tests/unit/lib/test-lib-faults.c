@@ -155,8 +155,7 @@ static void test_time_out(void **state) {
 static void script_asking(struct fake_broker *broker) {
         (void) fake_receive(broker);
         (void) usleep(300000);
-        fake_reply(broker,
-                   &(struct wire_answer) { .policy = SCHED_FIFO, .priority = 5 },
+        fake_reply(broker, &(struct wire_answer) { .reason = RTGRANT_REASON_NOT_AUTHORIZED },
                    sizeof(struct wire_answer));
         (void) fake_receive(broker);
 }
@@ -173,7 +172,7 @@ static void test_asking_the_user_is_waited_for(void **state) {
         struct session f;
 
         session_start(&f, script_asking, NULL, 50);
-        assert_int_equal(rtgrant_acquire(f.handle, &request, &answer), 0);
+        assert_int_equal(rtgrant_acquire(f.handle, &request, &answer), -EPERM);
         session_stop(&f);
 
         session_start(&f, script_asking, NULL, 50);

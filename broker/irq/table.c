@@ -15,8 +15,8 @@
 
 /* Looking costs a millisecond or so, and users decide how often: one look serves all in this time,
  * and what was found for a name is found once for each look. */
-#define LOOK_US (200U * 1000)
-#define FOUND_MAX 32U
+#define LOOK_US     (200U * 1000)
+#define FOUND_MAX   32U
 #define DEVICES_MAX 64U /* names that are claimed at a time */
 #define CARDS_MAX   64U
 
@@ -26,6 +26,12 @@ struct claim {
         int priority;
         uint64_t verified_us; /* the look it was verified by; 0: none */
         int verified;
+        unsigned n_wanted; /* threads, the last time they were looked at */
+        struct {
+                unsigned line;
+                uint64_t count;
+        } began[IRQ_THREADS_MAX]; /* the lines of a device that has several */
+        unsigned n_began;
 };
 
 struct irq_table {
@@ -34,7 +40,7 @@ struct irq_table {
         struct raised_set raised;
         struct irq_watch *watch; /* owned; NULL while nothing is claimed */
         struct irq_snapshot snapshot;
-        GHashTable *found;              /* owned: name -> struct irq_resolution, by this snapshot */
+        GHashTable *found;    /* owned: name -> struct irq_resolution, by this snapshot */
         uint64_t snapshot_us; /* CLOCK_MONOTONIC; 0: there is none */
 };
 
@@ -165,6 +171,48 @@ static bool is_resolved_before(const struct irq_table *table, guint index) {
         return false;
 }
 
+static uint64_t count_of(const struct irq_table *table, unsigned number) {
+        const struct irq_line *line = irq_snapshot_find(&table->snapshot, number);
+
+        return line ? line->count : 0;
+}
+
+static bool began_with(const struct claim *claim, const struct irq_resolution *resolution) {
+        if (claim->n_began != resolution->n_threads)
+                return false;
+        for (unsigned i = 0; i < claim->n_began; i++)
+                if (claim->began[i].line != resolution->threads[i].line)
+                        return false;
+        return true;
+}
+
+/*
+ * Of several interrupts of one device those count that fired since it was claimed: these the stream
+ * uses. Until one has, all do.
+ */
+static void narrow(struct irq_table *table, struct claim *claim, struct irq_resolution *found) {
+        unsigned n = 0;
+
+        if (!began_with(claim, found)) {
+                claim->n_began = found->n_threads;
+                for (unsigned i = 0; i < found->n_threads; i++) {
+                        claim->began[i].line = found->threads[i].line;
+                        claim->began[i].count = count_of(table, found->threads[i].line);
+                }
+        }
+        for (unsigned i = 0; i < found->n_threads; i++)
+                if (count_of(table, found->threads[i].line) > claim->began[i].count)
+                        n++;
+        if (n == 0)
+                return;
+
+        n = 0;
+        for (unsigned i = 0; i < found->n_threads; i++)
+                if (count_of(table, found->threads[i].line) > claim->began[i].count)
+                        found->threads[n++] = found->threads[i];
+        found->n_threads = n;
+}
+
 /* The highest that anybody claims for that name. */
 static int highest_for(const struct irq_table *table, const char *device) {
         int priority = 0;
@@ -193,6 +241,8 @@ static int gather(struct irq_table *table, const char *name, bool *ret_missing) 
                 if (is_resolved_before(table, i))
                         continue;
                 resolve(table, claim->device, &resolution);
+                narrow(table, claim, &resolution);
+                claim->n_wanted = resolution.n_threads;
                 for (unsigned j = 0; j < resolution.n_threads && r >= 0; j++)
                         r = raised_want(&table->raised, &resolution.threads[j],
                                         highest_for(table, claim->device));
@@ -321,14 +371,25 @@ static bool is_known(const struct irq_table *table, const struct irq_resolution 
         return true;
 }
 
+/* Of all claims for a device, the one that tells which of its interrupts count. */
+static struct claim *first_of(struct irq_table *table, const char *device) {
+        struct claim *claim = (struct claim *) (void *) table->claims->data;
+
+        while (strcmp(claim->device, device) != 0)
+                claim++;
+        return claim;
+}
+
 static int verify(struct irq_table *table, const struct claim *claim) {
+        struct claim *first = first_of(table, claim->device);
         struct irq_resolution resolution;
 
         resolve(table, claim->device, &resolution);
+        narrow(table, first, &resolution);
         if (resolution.n_threads == 0)
                 return -ENODEV;
-        if (!is_known(table, &resolution))
-                (void) settle(table, NULL); /* a thread is new, or fired for the first time */
+        if (resolution.n_threads != first->n_wanted || !is_known(table, &resolution))
+                (void) settle(table, NULL); /* a thread is new, or it shows now which fire */
         for (unsigned i = 0; i < resolution.n_threads; i++)
                 if (!raised_has(&table->raised, &resolution.threads[i], claim->priority))
                         return 0;

@@ -6,6 +6,8 @@
  * Raised interrupt threads. Leases and rules of the policy claim a priority for a device; which
  * threads that means is found out anew whenever devices come, go or wake up. A thread runs at the
  * highest priority that anybody claims for it, and gets back what it had when nobody does.
+ * Of a device with several interrupts, all that have fired ever are raised, until it shows which fire
+ * while it is claimed.
  */
 
 #include <systemd/sd-event.h>

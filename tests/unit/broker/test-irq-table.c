@@ -278,6 +278,39 @@ static void a_card_takes_its_claim_to_another_controller(void **state) {
         world_end(&w);
 }
 
+static void fire(struct world *w, unsigned long of_40, unsigned long of_41) {
+        tree_interrupts_begin(&w->tree);
+        tree_interrupt(&w->tree, 40, of_40, "PCI-MSIX-0000:05:00.0", "xhci_hcd");
+        tree_interrupt(&w->tree, 41, of_41, "PCI-MSIX-0000:05:00.0", "xhci_hcd");
+        irq_table_refresh(w->table);
+}
+
+/* A controller with two interrupts that have fired both, of which the card uses one. */
+static void of_several_interrupts_those_that_fire_are_raised(void **state) {
+        struct world w;
+
+        four_cards(&w);
+        tree_msi(&w.tree, "pci0000:00/0000:00:1c.0/0000:03:00.0/0000:04:02.0/0000:05:00.0", 41);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:USB", 90), 0);
+        assert_is_raised(&w, 2, 90);
+        assert_is_raised(&w, 3, 90);
+
+        fire(&w, 5000, 7001);
+        assert_is_before(&w, 2);
+        assert_is_raised(&w, 3, 90);
+        assert_int_equal(irq_table_verify(w.table, &owners[0]), 1);
+        fire(&w, 5000, 7001);
+        assert_is_before(&w, 2);
+        assert_is_raised(&w, 3, 90);
+        fire(&w, 5001, 7001);
+        assert_is_raised(&w, 2, 90);
+        assert_is_raised(&w, 3, 90);
+        irq_table_drop(w.table, &owners[0]);
+        assert_is_before(&w, 2);
+        assert_is_before(&w, 3);
+        world_end(&w);
+}
+
 /* A driver that is loaded again has another thread; the former one's end is noticed by itself. */
 static void a_new_thread_of_the_same_interrupt_is_raised(void **state) {
         struct world w;
@@ -602,6 +635,7 @@ int main(void) {
                 cmocka_unit_test(a_rule_waits_for_its_device),
                 cmocka_unit_test(a_card_takes_its_claim_to_another_controller),
                 cmocka_unit_test(a_new_thread_of_the_same_interrupt_is_raised),
+                cmocka_unit_test(of_several_interrupts_those_that_fire_are_raised),
                 cmocka_unit_test(the_kernel_tells_of_devices),
                 cmocka_unit_test(the_clock_is_set),
                 cmocka_unit_test(messages_of_the_kernel),

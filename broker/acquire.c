@@ -11,6 +11,7 @@
 #include "broker/grant.h"
 #include "broker/kinds/resources.h"
 #include "broker/rttime.h"
+#include "broker/session.h"
 #include "broker/text.h"
 
 /* What UPDATE can change. */
@@ -19,8 +20,8 @@
         (WANTS_CHANGED | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | WIRE_WANT_IRQ | \
          WIRE_WANT_BLOCK_QUEUE)
 
-/* Declared timing: of a cycle of at most an hour; longer ones are a mistake in the unit. */
-#define PERIOD_NS_MAX UINT64_C(3600000000000)
+/* The nice value that stands in for a real-time priority which cannot be had. */
+#define NICE_INSTEAD (-11)
 
 static bool timing_is_declared(const struct timing *timing) {
         return timing->period_ns != 0 || timing->computation_ns != 0 || timing->deadline_ns != 0;
@@ -31,7 +32,7 @@ static bool timing_is_sound(const struct timing *timing) {
                 return true;
 
         return timing->computation_ns > 0 && timing->computation_ns <= timing->deadline_ns &&
-               timing->deadline_ns <= timing->period_ns && timing->period_ns <= PERIOD_NS_MAX;
+               timing->deadline_ns <= timing->period_ns && timing->period_ns <= POLICY_PERIOD_NS_MAX;
 }
 
 /* A kind without its value, or a value without its kind: half a request must not pass for a whole. */
@@ -52,7 +53,13 @@ static enum reason check_form(const struct call *call, const struct wire_acquire
             !is_whole(wire, WIRE_WANT_BLOCK_QUEUE, wire->block_max_sectors_kb, wire->block) ||
             !is_whole(wire, WIRE_WANT_IRQ, wire->irq[0] != '\0', wire->irq) ||
             (wire->irq[0] == '\0' && wire->irq_priority != 0) ||
-            wire->padding != 0)
+            wire->padding != 0 || wire->padding2 != 0)
+                return REASON_INVALID;
+        if (!(wire->flags & WIRE_ACQUIRE_RELATIVE) && wire->relative != 0)
+                return REASON_INVALID;
+        if (wire->feeds_tid != 0 && call->peer->ns_depth > 0)
+                return REASON_NAMESPACE; /* its number is of another namespace */
+        if (wire->feeds_tid > INT32_MAX)
                 return REASON_INVALID;
         if (wire->lifetime > WIRE_LIFETIME_SECONDS ||
             (wire->lifetime == WIRE_LIFETIME_SECONDS) != (wire->lifetime_s != 0))
@@ -222,6 +229,10 @@ static struct request request_from(const struct wire_acquire *wire) {
                 .wants_sched = wire->want & WIRE_WANT_SCHED,
                 .policy = (int) wire->policy,
                 .priority = wire->priority,
+                .is_relative = wire->flags & WIRE_ACQUIRE_RELATIVE,
+                .relative = wire->relative,
+                .period_ns = wire->period_ns,
+                .computation_ns = wire->computation_ns,
                 .wants_nice = wire->want & WIRE_WANT_NICE,
                 .nice = wire->nice,
                 .lifetime = lifetimes[wire->lifetime],
@@ -275,6 +286,10 @@ static struct refusal refusal_of(const struct acquisition *a, enum reason reason
                 .tid = a->wire->tid,
                 .policy = broker_policy(a->call->broker),
                 .request = &a->request,
+                .feeds_tid = (pid_t) a->wire->feeds_tid,
+                .session = reason == REASON_NO_ACTIVE_SESSION
+                                   ? session_read(a->call->peer->pid, a->call->peer->uid)
+                                   : SESSION_UNREAD,
                 .action = a->call->action,
         };
 }
@@ -333,6 +348,7 @@ static enum reason carry_out(struct acquisition *a, struct wire_answer *answer,
         lease_set_role(broker, lease, a->decision.role);
         finish_grant(a, lease, is_new);
         describe_outcome(lease, outcome, answer);
+        explain_grant(&answer->explanation, &a->decision);
         return REASON_NONE;
 }
 
@@ -365,6 +381,8 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                 .lease = a->lease,
                 .user = a->user,
                 .pid = a->target.thread.pid,
+                .tid = a->target.thread.tid,
+                .feeds_tid = (pid_t) a->wire->feeds_tid,
                 .in_user_namespace = a->target.in_user_namespace,
                 .interactive = a->wire->flags & WIRE_ACQUIRE_MAY_ASK,
         };
@@ -393,6 +411,7 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                 answer->flags |= WIRE_ANSWER_CLAMPED;
         if (a->wire->flags & WIRE_ACQUIRE_DRY_RUN) {
                 describe_dry_run(&a->request, &a->decision, a->target.thread.tid, answer);
+                explain_grant(&answer->explanation, &a->decision);
                 return true;
         }
 
@@ -405,6 +424,63 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
         }
         if (a->uses_token)
                 (void) bucket_take(&a->user->grants, broker_now_us(call->broker));
+        return true;
+}
+
+/* What is asked instead, one rung down. False below the last. */
+static bool step_down(struct acquisition *a, enum wire_rung rung) {
+        struct request *request = &a->request;
+
+        request->clamp = true;
+        request->role = "";
+        switch (rung) {
+        case WIRE_RUNG_AS_ASKED:
+                return false;
+        case WIRE_RUNG_RR:
+                if (!request->wants_sched || !sched_is_rt(request->policy))
+                        return false;
+                request->policy = SCHED_RR;
+                return true;
+        case WIRE_RUNG_NICE:
+                if (!request->wants_nice)
+                        request->nice = NICE_INSTEAD;
+                request->wants_nice = true;
+                request->wants_sched = false;
+                request->is_relative = false;
+                request->relative = 0;
+                request->priority = 0;
+                return true;
+        }
+        return false;
+}
+
+/* As serve(), and what is refused is tried one rung lower. The answer is the first refusal if
+ * nothing at all can be had. */
+static bool serve_or_less(struct acquisition *a, struct wire_answer *answer,
+                          struct authority_question *ret_question) {
+        const struct request asked = a->request;
+        struct wire_answer first;
+
+        a->request.clamp = true;
+        if (!serve(a, answer, ret_question))
+                return false;
+
+        first = *answer;
+        for (enum wire_rung rung = WIRE_RUNG_RR;
+             answer->reason != REASON_NONE && rung <= WIRE_RUNG_NICE; rung++) {
+                a->request = asked;
+                if (!step_down(a, rung))
+                        continue;
+                /* a lease that came to nothing took the thread with it */
+                if (a->target.thread.fd < 0 && find_target(a) != REASON_NONE)
+                        break;
+                *answer = (struct wire_answer) {};
+                if (!serve(a, answer, ret_question))
+                        return false;
+                answer->rung = rung;
+        }
+        if (answer->reason != REASON_NONE)
+                *answer = first;
         return true;
 }
 
@@ -450,7 +526,9 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
                 reason = rttime_check(broker_policy(call->broker), a.target.thread.pid);
         if (reason == REASON_NONE) {
                 resource_find(call->broker, &a.target.thread, wire, &a.request, &a.resources);
-                done = serve(&a, answer, ret_question);
+                done = wire->flags & WIRE_ACQUIRE_OR_LESS
+                               ? serve_or_less(&a, answer, ret_question)
+                               : serve(&a, answer, ret_question);
         } else {
                 refusal = refusal_of(&a, reason);
                 refuse(call, answer, &refusal);
@@ -485,6 +563,7 @@ static bool change_lease(const struct call *call, struct lease *lease,
                 .lease = lease,
                 .user = lease->user,
                 .pid = lease->thread.pid,
+                .tid = lease->thread.tid,
                 .in_user_namespace = call->peer->in_user_namespace,
                 .interactive = flags & WIRE_ACQUIRE_MAY_ASK,
         };
@@ -535,12 +614,12 @@ static void finish_change(const struct call *call, struct lease *lease,
         broker_tell(call->broker, lease, WIRE_EVENT_UPDATED, REASON_NONE, "changed by its holder");
 }
 
-bool acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
-                    struct wire_answer *answer, struct authority_question *ret_question) {
-        const uint64_t flags = WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP | WIRE_ACQUIRE_MAY_ASK;
-        const struct timing timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns };
-        static const struct resource_wants no_resources;
-        const struct request request = {
+/* Timing alone is declared anew for what the lease holds. */
+static struct request update_request(const struct lease *lease, const struct wire_update *wire) {
+        const struct grant *sched = &lease->grants[KIND_SCHED];
+        const struct grant *nice = &lease->grants[KIND_NICE];
+        bool declares = wire->period_ns != 0;
+        struct request request = {
                 .role = lease->role,
                 .wants_sched = wire->want & WIRE_WANT_SCHED,
                 .policy = (int) wire->policy,
@@ -548,7 +627,27 @@ bool acquire_update(const struct call *call, struct lease *lease, const struct w
                 .wants_nice = wire->want & WIRE_WANT_NICE,
                 .nice = wire->nice,
                 .clamp = wire->flags & WIRE_ACQUIRE_CLAMP,
+                .period_ns = declares ? wire->period_ns : lease->timing.period_ns,
+                .computation_ns = declares ? wire->computation_ns : lease->timing.computation_ns,
         };
+
+        if (wire->want == 0 && sched->held) {
+                request.wants_sched = true;
+                request.policy = sched->set.sched.policy;
+                request.priority = sched->set.sched.priority;
+        } else if (wire->want == 0 && nice->held) {
+                request.wants_nice = true;
+                request.nice = nice->set.nice.nice;
+        }
+        return request;
+}
+
+bool acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
+                    struct wire_answer *answer, struct authority_question *ret_question) {
+        const uint64_t flags = WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP | WIRE_ACQUIRE_MAY_ASK;
+        const struct timing timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns };
+        static const struct resource_wants no_resources;
+        const struct request request = update_request(lease, wire);
 
         if ((wire->flags & ~flags) != 0 || (wire->want & ~(uint32_t) WANTS_KNOWN) != 0 ||
             !timing_is_sound(&timing) || (wire->want == 0 && !timing_is_declared(&timing))) {
@@ -561,7 +660,7 @@ bool acquire_update(const struct call *call, struct lease *lease, const struct w
         }
 
         answer->flags |= WIRE_ANSWER_UPDATED;
-        if (wire->want != 0 && !change_lease(call, lease, &request, &no_resources, wire->flags, answer,
+        if (!change_lease(call, lease, &request, &no_resources, wire->flags, answer,
                                               ret_question))
                 return false;
         if (answer->reason == REASON_NONE && timing_is_declared(&timing) &&

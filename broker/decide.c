@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "broker/facts.h"
+#include "broker/session.h"
+
 struct situation decide_situation(const struct call *call, struct user *user) {
         struct broker *broker = call->broker;
         uint64_t now_us = broker_now_us(broker);
@@ -17,6 +20,10 @@ struct situation decide_situation(const struct call *call, struct user *user) {
                 .gids = call->peer->gids,
                 .n_gids = call->peer->n_gids,
                 .in_user_namespace = call->peer->in_user_namespace,
+                .quota_uid = user->uid,
+                .session = facts_session_matters(broker_policy(broker))
+                                   ? session_read(call->peer->pid, call->peer->uid)
+                                   : SESSION_UNREAD,
                 .rt_possible = broker->self.broken == REASON_NONE,
                 .threads_held = user->n_leases,
                 .threads_held_by_role = user->threads_by_role,
@@ -34,7 +41,7 @@ static bool is_raise(const struct lease *lease, const struct request *request) {
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
 
-        if (lease->state != WIRE_LEASE_IN_FORCE)
+        if (lease->state != WIRE_LEASE_IN_FORCE || request->is_relative)
                 return true;
         if (request->wants_sched && (!sched->held || sched->set.sched.policy != request->policy ||
                                      request->priority > sched->set.sched.priority))
@@ -73,11 +80,31 @@ static struct authority_question make_question(const struct call *call, const st
         };
 }
 
-struct decision decide(const struct call *call, const struct ask *ask, bool *ret_uses_token,
-                       struct authority_question *ret_question) {
+/* What the policy says, by all that it may have to know. */
+static struct decision evaluate(const struct call *call, struct situation *now,
+                                const struct request *request, struct policy_trace *trace) {
+        const struct policy *policy = broker_policy(call->broker);
+        struct policy_trace none;
+        struct decision decision;
+
+        decision = policy_evaluate_traced(policy, now, request, trace);
+        /* Most are let in by a list. Who is not learns whether that is for want of a session. */
+        if (decision.reason != REASON_NOT_AUTHORIZED || now->session != SESSION_UNREAD)
+                return decision;
+
+        now->session = session_read(call->peer->pid, call->peer->uid);
+        if (now->session == SESSION_UNREAD)
+                return decision;
+        none = (struct policy_trace) {};
+        if (trace)
+                *trace = none;
+        return policy_evaluate_traced(policy, now, request, trace);
+}
+
+static struct situation gather(const struct call *call, const struct ask *ask, struct facts *facts,
+                               bool *ret_uses_token) {
         struct broker *broker = call->broker;
         struct situation now = decide_situation(call, ask->user);
-        struct decision decision;
 
         now.in_user_namespace = ask->in_user_namespace;
         *ret_uses_token = !ask->lease || is_raise(ask->lease, ask->request);
@@ -95,14 +122,24 @@ struct decision decide(const struct call *call, const struct ask *ask, bool *ret
                         now.resource_answers[i] = AUTHORITY_YES;
         }
         resource_situation(broker, ask->user, ask->pid, ask->request, &now);
+        facts_gather(call, ask, facts, &now);
         if (ask->request->wants_sched && sched_is_rt(ask->request->policy))
                 now.rt_possible = self_can_raise(&broker->self);
+        return now;
+}
+
+struct decision decide(const struct call *call, const struct ask *ask, bool *ret_uses_token,
+                       struct authority_question *ret_question) {
+        struct broker *broker = call->broker;
+        struct facts facts;
+        struct situation now = gather(call, ask, &facts, ret_uses_token);
+        struct decision decision;
 
         /* What polkit said not long ago it is not asked again, about the role and each resource. */
         for (;;) {
                 enum authority_answer answer;
 
-                decision = policy_evaluate(broker_policy(broker), &now, ask->request);
+                decision = evaluate(call, &now, ask->request, NULL);
                 if (decision.verdict != VERDICT_ASK)
                         return decision;
 
@@ -119,6 +156,15 @@ struct decision decide(const struct call *call, const struct ask *ask, bool *ret
                         now.authority_role = ret_question->role_index;
                 }
         }
+}
+
+struct decision decide_traced(const struct call *call, const struct ask *ask,
+                              struct policy_trace *trace) {
+        struct facts facts;
+        bool uses_token;
+        struct situation now = gather(call, ask, &facts, &uses_token);
+
+        return evaluate(call, &now, ask->request, trace);
 }
 
 void decide_answered(struct call *call, int resource, size_t role_index,

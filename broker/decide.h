@@ -13,6 +13,8 @@ struct ask {
         const struct lease *lease;      /* that the thread has already; NULL if none */
         struct user *user;              /* whose quota it takes */
         pid_t pid;                      /* the process of the thread */
+        pid_t tid;
+        pid_t feeds_tid;                /* the thread that it is to stay below; 0: none */
         bool in_user_namespace;         /* the caller or the target */
         bool interactive;               /* polkit may ask the user */
 };
@@ -27,6 +29,10 @@ struct decision decide(const struct call *call, const struct ask *ask, bool *ret
 /* Notes the answer to @question in the call that is made again with it. */
 void decide_answered(struct call *call, int resource, size_t role_index,
                      enum authority_answer answer);
+
+/* decide() that tells which rules spoke, and asks nobody. */
+struct decision decide_traced(const struct call *call, const struct ask *ask,
+                              struct policy_trace *trace);
 
 /* More words about a refusal; NULL if there are none. */
 const char *decide_cause(const struct broker *broker, const struct decision *decision);

@@ -92,6 +92,12 @@ static const struct {
         { REASON_DEGRADED,
           "the broker cannot run real-time itself, so it gives no real-time priority",
           "rtgrantctl status and the log say why; nice can be had meanwhile" },
+        { REASON_NO_ACTIVE_SESSION, "this needs a session at the machine itself",
+          "log in at the machine itself, or ask an administrator for a place on a list of the role" },
+        { REASON_ADMISSION, "there is no room for the timing that was declared",
+          "declare less computation or a longer period" },
+        { REASON_ABOVE_SERVER, "the thread would outrank what it feeds",
+          "ask for a lower priority; rtgrantctl status draws who stands where" },
         { REASON_RATE, "too many requests in a short time", "wait as long as the answer says" },
         { REASON_RELOAD_FAILED, "the policy has a fault, and the one before stays in force",
           "mend the file and reload again" },
@@ -114,7 +120,10 @@ static void describe_wanted(const struct request *request, char *buffer, size_t 
         int n = 0;
 
         buffer[0] = '\0';
-        if (request->wants_sched && sched_is_rt(request->policy))
+        if (request->wants_sched && request->is_relative)
+                n = snprintf(buffer, size, "SCHED_%s at place %+d of the band",
+                             sched_policy_to_string(request->policy), request->relative);
+        else if (request->wants_sched && sched_is_rt(request->policy))
                 n = snprintf(buffer, size, "SCHED_%s %d", sched_policy_to_string(request->policy),
                              request->priority);
         else if (request->wants_sched)
@@ -196,6 +205,17 @@ static void explain_who(struct wire_explanation *ret, const struct refusal *refu
         }
 }
 
+static const char *session_words(enum session_state state) {
+        switch (state) {
+        case SESSION_REMOTE:
+                return "it came from afar, by ssh or the like";
+        case SESSION_INACTIVE:
+                return "its session is not the one in front";
+        default:
+                return "it has no login session at all, as cron jobs and services";
+        }
+}
+
 static void explain_authority(struct wire_explanation *ret, const struct refusal *refusal,
                               const char *wanted) {
         const struct role *role = refusal->decision->role;
@@ -205,6 +225,7 @@ static void explain_authority(struct wire_explanation *ret, const struct refusal
                              : refusal->action ? refusal->action
                              : role            ? role->action
                                                : "(none)";
+        bool asked = role && refusal->decision->rule.line == role->rules[ROLE_KEY_ACTION].line;
 
         switch (refusal->reason) {
         case REASON_NOT_AUTHORIZED:
@@ -214,6 +235,15 @@ static void explain_authority(struct wire_explanation *ret, const struct refusal
                      "allow %s by a rule in /etc/polkit-1/rules.d/, or to add the user to a group "
                      "that the role allows",
                      action);
+                break;
+        case REASON_NO_ACTIVE_SESSION:
+                TEXT("user %u asked for %s in role %s, which no list allows, and has no active session: "
+                     "%s%s%s%s",
+                     refusal->uid, wanted, name, session_words(refusal->session),
+                     asked ? " (polkit's " : "", asked ? action : "", asked ? " was refused)" : "");
+                HELP("log in at the machine itself; or an administrator adds the user to a group "
+                     "that the role allows, or the kind of session to AllowSessions= of [Role %s]",
+                     name);
                 break;
         case REASON_AUTHORITY_UNAVAILABLE:
                 TEXT("user %u asked for %s in role %s; polkit should decide, and did not answer "
@@ -241,6 +271,44 @@ static void explain_authority(struct wire_explanation *ret, const struct refusal
         }
 }
 
+static void explain_order(struct wire_explanation *ret, const struct refusal *refusal,
+                          const char *wanted, const char *name) {
+        const struct decision *decision = refusal->decision;
+        char what[64] = "a thread of the user in a role that this one is to stay below", bands[200];
+
+        if (!decision->rule.file)
+                (void) snprintf(what, sizeof(what), "thread %d, which it feeds",
+                                refusal->feeds_tid);
+        describe_bands(refusal->policy, bands, sizeof(bands));
+        TEXT("user %u asked for %s in role %s, which is %lld; %s, has %lld and must come first",
+             refusal->uid, wanted, name, (long long) decision->asked, what,
+             (long long) decision->limit + 1);
+        HELP("ask for %lld at most, or use --clamp; the bands: %s; rtgrantctl status draws who "
+             "stands where",
+             (long long) decision->limit, bands);
+}
+
+static void explain_admission(struct wire_explanation *ret, const struct refusal *refusal,
+                              const char *name) {
+        const struct decision *decision = refusal->decision;
+        const struct request *request = refusal->request;
+        const struct policy *policy = refusal->policy;
+        bool role = decision->role && decision->rule.line != 0 &&
+                    decision->rule.line == decision->role->rules[ROLE_KEY_DECLARED_CPU].line &&
+                    decision->rule.file == decision->role->rules[ROLE_KEY_DECLARED_CPU].file;
+        double missing = (double) (decision->asked - decision->limit) / 10000;
+
+        TEXT("user %u declared %.3f ms of computation every %.3f ms; with what is declared already "
+             "that is %.1f %% of a CPU where %s leaves %.1f %%: %.1f %% too much",
+             refusal->uid, (double) request->computation_ns / 1e6,
+             (double) request->period_ns / 1e6, (double) decision->asked / 10000,
+             role ? "DeclaredCPU=" : "ReserveCPU=", (double) decision->limit / 10000, missing);
+        HELP("declare less computation or a longer period, end what declared too (rtgrantctl list), "
+             "or let the thread run on more CPUs; ReserveCPU= in [Broker] (%u%%) and DeclaredCPU= "
+             "in [Role %s] set the limits",
+             policy ? policy->reserve_cpu_percent : 0, name);
+}
+
 static void explain_limit(struct wire_explanation *ret, const struct refusal *refusal,
                           const char *wanted) {
         const struct decision *decision = refusal->decision;
@@ -261,6 +329,12 @@ static void explain_limit(struct wire_explanation *ret, const struct refusal *re
                      (long long) decision->limit_low, (long long) decision->limit);
                 HELP("the roles give: %s; with --clamp you get the highest that is allowed",
                      buffer);
+                break;
+        case REASON_ABOVE_SERVER:
+                explain_order(ret, refusal, wanted, name);
+                break;
+        case REASON_ADMISSION:
+                explain_admission(ret, refusal, name);
                 break;
         case REASON_NICE_LIMIT:
                 TEXT("user %u asked for %s; role %s gives nice %lld and weaker", refusal->uid,
@@ -385,6 +459,39 @@ static void explain_policy(struct wire_explanation *ret, const struct refusal *r
         if (decision->rule.file)
                 (void) snprintf(ret->rule, sizeof(ret->rule), "%s:%u", decision->rule.file,
                                 decision->rule.line);
+}
+
+void explain_grant(struct wire_explanation *ret, const struct decision *decision) {
+        const char *name = decision->role ? decision->role->name : "(none)";
+        struct rule rule = decision->clamped ? decision->rule : decision->pick_rule;
+        size_t n;
+
+        switch (decision->pick) {
+        case PICK_NONE:
+                break;
+        case PICK_FIRST:
+                TEXT("role %s: the first that allows you and gives this", name);
+                break;
+        case PICK_MOST:
+                TEXT("role %s: of those that allow you it gives most of this", name);
+                break;
+        case PICK_UNIT:
+                TEXT("role %s: its Units= name the unit of this process", name);
+                break;
+        case PICK_EXECUTABLE:
+                TEXT("role %s: its Executables= name this program", name);
+                break;
+        }
+        n = strlen(ret->text);
+        if (decision->clamped) {
+                (void) snprintf(ret->text + n, sizeof(ret->text) - n,
+                                "%sless than was asked, since role %s has a limit",
+                                n > 0 ? "; " : "", name);
+                ret->asked = decision->asked;
+                ret->limit = decision->limit;
+        }
+        if (rule.file)
+                (void) snprintf(ret->rule, sizeof(ret->rule), "%s:%u", rule.file, rule.line);
 }
 
 void explain_refusal(struct wire_explanation *ret, const struct refusal *refusal) {

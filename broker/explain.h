@@ -18,10 +18,15 @@ struct refusal {
         const struct request *request;  /* NULL where it did not come to that */
         const struct decision *decision; /* NULL unless the policy refused */
         const char *cause;              /* of the kernel, in words; NULL or "" if there is none */
+        enum session_state session;     /* of the asker, where that is the reason */
+        pid_t feeds_tid;                /* that was named; 0: none */
         const char *action;             /* that polkit decides about; NULL: the role's */
 };
 
 void explain_refusal(struct wire_explanation *ret, const struct refusal *refusal);
+
+/* Of a grant: which role was picked and why, if none was named, and what lowered it, if anything. */
+void explain_grant(struct wire_explanation *ret, const struct decision *decision);
 
 /* For what needs no more words: protocol, connections, leases. */
 void explain_wire(struct wire_explanation *ret, enum reason reason);

@@ -80,8 +80,9 @@ void wire_finish(struct wire_header *reply, const struct wire_header *request, s
 }
 
 size_t wire_finish_answer(struct wire_answer *answer, const struct wire_header *request) {
-        size_t size = answer->reason == REASON_NONE ? offsetof(struct wire_answer, explanation)
-                                                    : sizeof(*answer);
+        size_t size = answer->reason == REASON_NONE && answer->explanation.text[0] == '\0'
+                              ? offsetof(struct wire_answer, explanation)
+                              : sizeof(*answer);
 
         wire_finish(&answer->header, request, size);
         return size;

@@ -79,7 +79,9 @@ enum wire_acquire_flags {
         WIRE_ACQUIRE_CLAMP = 1 << 1,            /* rather less than nothing */
         WIRE_ACQUIRE_MAY_ASK = 1 << 2,          /* the user may be asked for a password */
         WIRE_ACQUIRE_PIDFD = 1 << 3,            /* a pidfd of the target comes along */
-        WIRE_ACQUIRE_FLAGS_ALL = (1 << 4) - 1,
+        WIRE_ACQUIRE_RELATIVE = 1 << 4,         /* a place in the role's band; priority is 0 */
+        WIRE_ACQUIRE_OR_LESS = 1 << 5,          /* then RR, then nice; the answer says which */
+        WIRE_ACQUIRE_FLAGS_ALL = (1 << 6) - 1,
 };
 
 /* Ways a record to the broker may be too short: a shorter one than its fixed part is malformed. */
@@ -112,6 +114,9 @@ struct wire_acquire {
         uint32_t padding;
         char irq[WIRE_DEVICE_SIZE];     /* card:0, usb:1-4, irq:16, ... */
         char block[WIRE_DEVICE_SIZE];   /* a block device: its name (sda1) or number (8:1) */
+        uint64_t feeds_tid;             /* a thread to stay below, whoever's; 0: none */
+        int32_t relative;               /* -2..2 with WIRE_ACQUIRE_RELATIVE: low end to top */
+        uint32_t padding2;
 };
 
 struct wire_update {
@@ -163,6 +168,13 @@ struct wire_explanation {
         char help[320];                 /* one sentence: what helps */
 };
 
+/* What was given with WIRE_ACQUIRE_OR_LESS. */
+enum wire_rung {
+        WIRE_RUNG_AS_ASKED = 0,         /* or clamped */
+        WIRE_RUNG_RR = 1,               /* round robin, in whatever role */
+        WIRE_RUNG_NICE = 2,
+};
+
 enum wire_answer_flags {
         WIRE_ANSWER_CLAMPED = 1 << 0,   /* less is in force than was asked */
         WIRE_ANSWER_DRY_RUN = 1 << 1,   /* nothing was changed; the values are what would be */
@@ -192,6 +204,8 @@ struct wire_answer {
         uint32_t block_max_sectors_kb;
         int32_t irq_priority;
         uint32_t granted_want;          /* enum wire_want that the lease holds now */
+        uint32_t rung;                  /* enum wire_rung */
+        uint32_t padding;
         struct wire_explanation explanation;
 };
 
@@ -340,8 +354,8 @@ struct wire_event {
 };
 
 static_assert(sizeof(struct wire_header) == 16, "no padding");
-static_assert(sizeof(struct wire_acquire) == 336, "no padding");
-static_assert(sizeof(struct wire_answer) == 976, "no padding");
+static_assert(sizeof(struct wire_acquire) == 352, "no padding");
+static_assert(sizeof(struct wire_answer) == 984, "no padding");
 static_assert(sizeof(struct wire_lease) == 360, "no padding");
 static_assert(sizeof(struct wire_list_reply) <= WIRE_RECORD_MAX, "fits a record");
 static_assert(sizeof(struct wire_hello_reply) <= WIRE_RECORD_MAX, "fits a record");

@@ -78,6 +78,9 @@ enum rtgrant_reason {
         RTGRANT_REASON_AUTHORITY_BUSY = 31,     /**< too many questions to polkit on their way */
         RTGRANT_REASON_NEEDS_AUTHORIZATION = 32, /**< polkit would have to be asked */
         RTGRANT_REASON_RTTIME = 33,             /**< RLIMIT_RTTIME is unset, too long, or lethal */
+        RTGRANT_REASON_NO_ACTIVE_SESSION = 34,  /**< the user does not sit at the machine */
+        RTGRANT_REASON_ADMISSION = 35,          /**< no room for the declared timing */
+        RTGRANT_REASON_ABOVE_SERVER = 36,       /**< would outrank what it feeds */
 
         RTGRANT_REASON_THREADS_PER_USER = 40,
         RTGRANT_REASON_THREADS_PER_ROLE = 41,
@@ -151,6 +154,10 @@ enum rtgrant_flags {
         RTGRANT_DIRECT = 1 << 3,        /**< first try without the broker, as far as the caller's
                                          *   own rlimits or capabilities allow it; own process
                                          *   only, and not with RTGRANT_DRY_RUN */
+        RTGRANT_OR_LESS = 1 << 4,       /**< what is refused is tried with less: a lower priority
+                                         *   round robin, then nice, then, for a thread of the
+                                         *   calling process, a shorter time slice (Linux 6.12);
+                                         *   answer->rung says what it came to */
 };
 
 /** What to ask for. Zero everything, set `size`, then what is wanted. */
@@ -170,6 +177,12 @@ struct rtgrant_request {
         int nice;               /**< -20..19, takes effect whenever the thread is not real-time */
         enum rtgrant_lifetime lifetime;
         unsigned lifetime_s;    /**< with RTGRANT_LIFETIME_SECONDS, at least 1 */
+        bool is_relative;       /**< a place in the role's band is meant; priority is then 0 */
+        int relative;           /**< then -2 (the low end) .. 2 (the top); the answer says what
+                                 *   priority that is */
+        pid_t feeds_tid;        /**< a thread to stay below, as a client below its server: of any
+                                 *   user, interrupt threads too; 0: none. Above it is refused,
+                                 *   or with RTGRANT_CLAMP lowered. */
         uint64_t period_ns;     /**< declared timing: one cycle; all three 0 if not declared */
         uint64_t computation_ns; /**< CPU time needed in each, <= deadline_ns */
         uint64_t deadline_ns;   /**< from its start, <= period_ns */
@@ -199,11 +212,21 @@ enum rtgrant_route {
         RTGRANT_ROUTE_DIRECT = 1,       /**< by the caller's own right; there is no lease */
 };
 
+/** How far down RTGRANT_OR_LESS had to go. */
+enum rtgrant_rung {
+        RTGRANT_RUNG_AS_ASKED = 0,      /**< that, or clamped */
+        RTGRANT_RUNG_RR = 1,
+        RTGRANT_RUNG_NICE = 2,
+        RTGRANT_RUNG_SLICE = 3,         /**< no lease: the thread's own right */
+        RTGRANT_RUNG_NOTHING = 4,       /**< refused; the reason is that of the whole request */
+};
+
 /** What came of it. `size` is set by the caller; strings are "" where they do not apply. */
 struct rtgrant_answer {
         size_t size;            /**< sizeof(struct rtgrant_answer) */
         int reason;             /**< enum rtgrant_reason; 0: done */
         enum rtgrant_route route;
+        enum rtgrant_rung rung; /**< with RTGRANT_OR_LESS */
         bool clamped;           /**< less is in force than was asked */
         bool updated;           /**< the thread had a lease already, which was changed */
         struct rtgrant_id id;   /**< all zero on the direct route and if refused */

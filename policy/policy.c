@@ -1,71 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-#include <sched.h>
 #include <string.h>
 
-#include "policy/policy.h"
-
-/* What the kernel takes, sched(7) and setpriority(2). */
-#define PRIORITY_LOWEST 1
-#define PRIORITY_HIGHEST 99
-#define NICE_STRONGEST (-20)
-#define NICE_WEAKEST 19
-
-static const struct rule no_rule = { .file = NULL };
-
-/* One answer in the making: each check passes, lowers it, or turns it into a refusal. */
-struct trial {
-        const struct policy *policy;
-        const struct situation *now;
-        const struct request *request;
-        const struct role *role;        /* NULL: none chosen yet */
-        struct decision decision;
-        bool by_polkit;                 /* no list lets the caller in: polkit does, or is to be asked */
-};
-
-struct limit {
-        struct rule rule;
-        int64_t asked;
-        int64_t low;
-        int64_t high;
-};
-
-/* The refusals return false, so that a check can end with one. */
-static bool refuse_limit(struct trial *t, enum reason reason, struct limit limit) {
-        t->decision = (struct decision) {
-                .verdict = VERDICT_DENY,
-                .reason = reason,
-                .role = t->role,
-                .rule = limit.rule,
-                .asked = limit.asked,
-                .limit = limit.high,
-                .limit_low = limit.low,
-        };
-        return false;
-}
-
-static bool refuse(struct trial *t, enum reason reason, struct rule rule) {
-        return refuse_limit(t, reason, (struct limit) { .rule = rule });
-}
-
-/* Notes that a limit lowers the grant; the first one explains it. Returns true. */
-static bool clip(struct trial *t, struct limit limit) {
-        struct decision *d = &t->decision;
-
-        if (!d->clamped) {
-                d->clamped = true;
-                d->rule = limit.rule;
-                d->asked = limit.asked;
-                d->limit = limit.high;
-                d->limit_low = limit.low;
-        }
-        return true;
-}
-
-static bool is_realtime(const struct request *request) {
-        return request->wants_sched &&
-               (request->policy == SCHED_FIFO || request->policy == SCHED_RR);
-}
+#include "policy/trial.h"
 
 /* A policy that the kernel has and no role gives; SCHED_DEADLINE would outrun the broker itself. */
 static bool is_foreign(int policy) {
@@ -83,11 +20,21 @@ static bool check_sched(struct trial *t) {
                 .low = realtime ? PRIORITY_LOWEST : 0,
                 .high = realtime ? PRIORITY_HIGHEST : 0,
         };
+        struct limit relative = {
+                .asked = request->relative,
+                .low = POLICY_RELATIVE_MIN,
+                .high = POLICY_RELATIVE_MAX,
+        };
 
         if (is_foreign(request->policy))
                 return refuse(t, REASON_UNSUPPORTED, no_rule);
         if (!realtime && request->policy != SCHED_OTHER)
                 return refuse(t, REASON_INVALID, no_rule);
+        if (request->is_relative)
+                return realtime && request->priority == 0 && relative.asked >= relative.low &&
+                                       relative.asked <= relative.high
+                               ? true
+                               : refuse_limit(t, REASON_INVALID, relative);
         if (request->priority < kernel.low || request->priority > kernel.high)
                 return refuse_limit(t, REASON_INVALID, kernel);
 
@@ -111,6 +58,10 @@ static bool check_ranges(struct trial *t) {
         if (request->wants_nice &&
             (request->nice < NICE_STRONGEST || request->nice > NICE_WEAKEST))
                 return refuse_limit(t, REASON_INVALID, nice);
+        if (request->computation_ns > request->period_ns ||
+            (request->computation_ns == 0) != (request->period_ns == 0) ||
+            request->period_ns > POLICY_PERIOD_NS_MAX)
+                return refuse(t, REASON_INVALID, no_rule);
 
         switch (request->lifetime) {
         case LIFETIME_THREAD:
@@ -161,7 +112,8 @@ static bool id_list_has_any(const struct id_list *list, const gid_t *gids, size_
 
 static bool is_listed(const struct role *role, const struct situation *now) {
         return id_list_has(&role->allow_users, now->uid) ||
-               id_list_has_any(&role->allow_groups, now->gids, now->n_gids);
+               id_list_has_any(&role->allow_groups, now->gids, now->n_gids) ||
+               role->sessions & 1U << now->session;
 }
 
 static bool check_admission(struct trial *t) {
@@ -179,11 +131,6 @@ static bool check_admission(struct trial *t) {
                 return refuse(t, reason, t->decision.rule);
 
         return true;
-}
-
-static int role_priority_max(const struct role *role) {
-        return role->priority_max < POLICY_PRIORITY_CEILING ? role->priority_max
-                                                            : POLICY_PRIORITY_CEILING;
 }
 
 static bool role_has_band(const struct role *role) {
@@ -218,16 +165,19 @@ static bool check_policy(struct trial *t) {
 static bool check_priority(struct trial *t) {
         struct limit band = {
                 .rule = t->role->rules[ROLE_KEY_PRIORITY],
-                .asked = t->request->priority,
+                .asked = t->decision.priority,
                 .low = t->role->priority_min,
-                .high = role_priority_max(t->role),
+                .high = timing_priority_max(t->role, t->request),
         };
+
+        if (band.high < role_priority_max(t->role))
+                band.rule = t->role->rules[ROLE_KEY_PRIORITY_BY_PERIOD];
 
         if (!is_realtime(t->request) || (band.asked >= band.low && band.asked <= band.high))
                 return true;
 
         if (t->request->clamp && band.asked > band.high) {
-                t->decision.priority = role_priority_max(t->role);
+                t->decision.priority = (int) band.high;
                 return clip(t, band);
         }
 
@@ -455,6 +405,10 @@ static bool check_quotas(struct trial *t) {
         const struct policy *policy = t->policy;
         const struct situation *now = t->now;
         size_t index = (size_t) (t->role - policy->roles);
+        enum broker_key key = now->quota_uid < POLICY_SYSTEM_UID_END &&
+                                              policy->system_threads_per_user_max > 0
+                                      ? BROKER_KEY_SYSTEM_THREADS_PER_USER
+                                      : BROKER_KEY_THREADS_PER_USER;
 
         if (now->leased && now->leased_role == index)
                 return true;
@@ -464,8 +418,10 @@ static bool check_quotas(struct trial *t) {
 
         if (now->leased)
                 return true;
-        return check_place(t, REASON_THREADS_PER_USER, policy->rules[BROKER_KEY_THREADS_PER_USER],
-                           now->threads_held, policy->threads_per_user_max) &&
+        return check_place(t, REASON_THREADS_PER_USER, policy->rules[key], now->threads_held,
+                           key == BROKER_KEY_SYSTEM_THREADS_PER_USER
+                                   ? policy->system_threads_per_user_max
+                                   : policy->threads_per_user_max) &&
                check_place(t, REASON_THREADS_TOTAL, policy->rules[BROKER_KEY_THREADS_MAX],
                            now->threads_total, policy->threads_max);
 }
@@ -485,7 +441,7 @@ static struct decision decision_as_asked(const struct role *role, const struct r
                 .verdict = VERDICT_GRANT,
                 .role = role,
                 .policy = request->wants_sched ? request->policy : SCHED_OTHER,
-                .priority = is_realtime(request) ? request->priority : 0,
+                .priority = is_realtime(request) ? timing_priority(role, request) : 0,
                 .nice = request->wants_nice ? request->nice : 0,
                 .lifetime_s = request->lifetime == LIFETIME_SECONDS ? request->lifetime_s : 0,
                 .resources = request->resources,
@@ -495,17 +451,131 @@ static struct decision decision_as_asked(const struct role *role, const struct r
         return decision;
 }
 
+static bool applies_always(const struct request *request) {
+        return true;
+}
+
+static bool applies_to_sched(const struct request *request) {
+        return request->wants_sched;
+}
+
+static bool applies_to_nice(const struct request *request) {
+        return request->wants_nice;
+}
+
+static bool applies_to_seconds(const struct request *request) {
+        return request->lifetime == LIFETIME_SECONDS;
+}
+
+static bool applies_to_timing(const struct request *request) {
+        return request->period_ns != 0;
+}
+
+static bool applies_if_refused(const struct request *request) {
+        return false;
+}
+
+/* In order; the first that fails is the reason. */
+static const struct {
+        bool (*check)(struct trial *t);
+        bool (*applies)(const struct request *request); /* for the trace: when passing says something */
+        enum role_key key;      /* the rule that it goes by, unless it names another */
+} checks[] = {
+        { check_admission, applies_always, ROLE_KEY_ALLOW_GROUPS },
+        { check_policy, applies_to_sched, ROLE_KEY_POLICY },
+        { check_priority, is_realtime, ROLE_KEY_PRIORITY },
+        { check_order, applies_if_refused, ROLE_KEY_BELOW },
+        { check_nice, applies_to_nice, ROLE_KEY_NICE },
+        { check_lifetime, applies_to_seconds, ROLE_KEY_LIFETIME_MAX },
+        { check_resources, applies_if_refused, ROLE_KEY_MEMLOCK },
+        { check_timing, applies_to_timing, ROLE_KEY_DECLARED_CPU },
+        { check_broker, applies_if_refused, ROLE_KEY_PRIORITY },
+        { check_quotas, applies_always, ROLE_KEY_THREADS_PER_USER },
+        { check_rate, applies_if_refused, ROLE_KEY_THREADS_PER_USER },
+};
+
+/* What a check said, for those who ask why. */
+static void note(struct trial *t, struct rule rule, bool passed) {
+        struct policy_trace *trace = t->trace;
+        const struct decision *d = &t->decision;
+        struct policy_step step = { .role = t->role, .rule = rule };
+
+        if (trace->n_steps == POLICY_TRACE_MAX)
+                return;
+
+        if (!passed) {
+                step.reason = d->reason;
+                step.rule = d->rule;
+                step.asked = d->asked;
+                step.limit = d->limit;
+        } else if (trace->n_steps == 0 || trace->steps[trace->n_steps - 1].role != t->role) {
+                step.rule = d->rule;    /* the first check: who let the caller in */
+                step.ask = d->verdict == VERDICT_ASK;
+        } else if (d->clamped && !trace->clamped) {
+                step.clamped = true;
+                step.rule = d->rule;
+                step.asked = d->asked;
+                step.limit = d->limit;
+        }
+        trace->clamped = d->clamped;
+        trace->steps[trace->n_steps++] = step;
+}
+
 static struct decision evaluate_role(const struct trial *caller, const struct role *role) {
         struct trial t = *caller;
 
         t.role = role;
         t.decision = decision_as_asked(role, t.request);
 
-        if (check_admission(&t) && check_policy(&t) && check_priority(&t) && check_nice(&t) &&
-            check_lifetime(&t) && check_resources(&t) && check_broker(&t) && check_quotas(&t))
-                (void) check_rate(&t);
+        for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+                bool passed = checks[i].check(&t);
+
+                if (t.trace && (!passed || checks[i].applies(t.request)))
+                        note(&t, role->rules[checks[i].key], passed);
+                if (!passed)
+                        break;
+        }
 
         return t.decision;
+}
+
+/* Whether @word, which may end in "*", is @text or its beginning. */
+static bool word_matches(const char *word, const char *text) {
+        size_t length = strlen(word);
+
+        if (length > 0 && word[length - 1] == '*')
+                return strlen(text) >= length - 1 && memcmp(word, text, length - 1) == 0;
+
+        return strcmp(word, text) == 0;
+}
+
+static bool words_match(const struct word_list *list, const char *text) {
+        for (size_t i = 0; text && i < list->n_words; i++)
+                if (word_matches(list->words[i], text))
+                        return true;
+
+        return false;
+}
+
+/* The name in a path; a path itself has its chance before. */
+static const char *base_name(const char *path) {
+        const char *name = path;
+
+        for (const char *c = path; c && *c; c++)
+                if (*c == '/')
+                        name = c + 1;
+        return name;
+}
+
+/* Whether a hint of @role speaks of this program; never whether it may. */
+static enum pick role_hint(const struct role *role, const struct situation *now) {
+        if (words_match(&role->units, now->unit))
+                return PICK_UNIT;
+        if (words_match(&role->executables, now->executable) ||
+            words_match(&role->executables, base_name(now->executable)))
+                return PICK_EXECUTABLE;
+
+        return PICK_NONE;
 }
 
 static unsigned count_resources(unsigned resources) {
@@ -534,6 +604,8 @@ static unsigned thread_distance(const struct role *role, const struct request *r
                                : 0;
         if (!role_has_band(role))
                 return UINT32_MAX;
+        if (request->is_relative)
+                return 0;
         if (request->priority < role->priority_min)
                 return (unsigned) (role->priority_min - request->priority);
 
@@ -563,12 +635,17 @@ static bool grant_is_better(const struct decision *a, const struct decision *b,
         return a->lifetime_s > b->lifetime_s;
 }
 
+static bool is_hinted(const struct trial *t, const struct decision *d) {
+        return role_hint(d->role, t->now) != PICK_NONE;
+}
+
 /* How far the caller got with the role that refused. */
 static int denial_rank(const struct trial *t, const struct decision *denial) {
         switch (denial->reason) {
         case REASON_NOT_ALLOWED:
         case REASON_DENIED:
                 return 0;
+        case REASON_NO_ACTIVE_SESSION:
         case REASON_NOT_AUTHORIZED:
         case REASON_AUTHORITY_UNAVAILABLE:
         case REASON_AUTHORITY_BUSY:
@@ -588,6 +665,8 @@ static bool denial_is_nearer(const struct trial *t, const struct decision *a,
 
         if (a_rank != b_rank)
                 return a_rank > b_rank;
+        if (is_hinted(t, a) != is_hinted(t, b))
+                return is_hinted(t, a);
         if (a_distance != b_distance)
                 return a_distance < b_distance;
 
@@ -600,6 +679,12 @@ static bool decision_is_better(const struct trial *t, const struct decision *a,
                 return a->verdict > b->verdict;
         if (a->verdict == VERDICT_DENY)
                 return denial_is_nearer(t, a, b);
+
+        /* The role meant for the program, unless another gives more of what was asked. */
+        if (a->clamped == b->clamped && is_hinted(t, a) != is_hinted(t, b))
+                return is_hinted(t, a);
+        if (t->request->is_relative && a->clamped == b->clamped)
+                return false; /* a place in any band is as good: the first */
 
         return grant_is_better(a, b, t->request);
 }
@@ -616,12 +701,25 @@ static struct decision evaluate_every_role(const struct trial *t) {
                         best = d;
         }
 
+        best.pick = role_hint(best.role, t->now);
+        if (best.pick == PICK_UNIT)
+                best.pick_rule = best.role->rules[ROLE_KEY_UNITS];
+        else if (best.pick == PICK_EXECUTABLE)
+                best.pick_rule = best.role->rules[ROLE_KEY_EXECUTABLES];
+        else
+                best.pick = best.clamped ? PICK_MOST : PICK_FIRST;
         return best;
 }
 
 struct decision policy_evaluate(const struct policy *policy, const struct situation *now,
                                 const struct request *request) {
-        struct trial t = { .policy = policy, .now = now, .request = request };
+        return policy_evaluate_traced(policy, now, request, NULL);
+}
+
+struct decision policy_evaluate_traced(const struct policy *policy, const struct situation *now,
+                                       const struct request *request,
+                                       struct policy_trace *trace) {
+        struct trial t = { .policy = policy, .now = now, .request = request, .trace = trace };
         const struct role *role;
 
         if (!check_ranges(&t) || !check_namespace(&t))
@@ -650,6 +748,10 @@ static enum reason authority_reason(const struct policy *policy, const struct ro
         return answer_reason(now->authority);
 }
 
+static bool session_is_lacking(const struct situation *now) {
+        return now->session != SESSION_UNREAD && now->session != SESSION_ACTIVE;
+}
+
 enum reason policy_role_admits(const struct policy *policy, const struct role *role,
                                const struct situation *now, struct rule *ret_rule) {
         const struct rule *rules = role->rules;
@@ -670,9 +772,23 @@ enum reason policy_role_admits(const struct policy *policy, const struct role *r
                 *ret_rule = rules[ROLE_KEY_ALLOW_GROUPS];
                 return REASON_NONE;
         }
+        if (role->sessions & 1U << now->session) {
+                *ret_rule = rules[ROLE_KEY_ALLOW_SESSIONS];
+                return REASON_NONE;
+        }
         if (policy->ask_polkit && role->action[0] != '\0') {
+                enum reason reason = authority_reason(policy, role, now);
+
                 *ret_rule = rules[ROLE_KEY_ACTION];
-                return authority_reason(policy, role, now);
+                /* The commonest cause of a no, and polkit does not say it. */
+                return reason == REASON_NOT_AUTHORIZED && is_answered(policy, role, now) &&
+                                       session_is_lacking(now)
+                               ? REASON_NO_ACTIVE_SESSION
+                               : reason;
+        }
+        if (role->sessions != 0 && session_is_lacking(now)) {
+                *ret_rule = rules[ROLE_KEY_ALLOW_SESSIONS];
+                return REASON_NO_ACTIVE_SESSION;
         }
 
         /* The list that the caller would have to be put on. */

@@ -23,6 +23,16 @@
 #define POLICY_ROLES_MAX 16
 #define POLICY_IRQS_MAX 32
 
+/* A place in the band of a role: its low end, a quarter up, the middle, three quarters, the top. */
+#define POLICY_RELATIVE_MIN (-2)
+#define POLICY_RELATIVE_MAX 2
+
+/* Declared timing is of a cycle of at most an hour; longer ones are a mistake in the unit. */
+#define POLICY_PERIOD_NS_MAX UINT64_C(3600000000000)
+
+/* Users below are the system's own, login.defs(5). */
+#define POLICY_SYSTEM_UID_END 1000
+
 /* Where a value was set. */
 struct rule {
         const char *file;       /* borrowed; outlives the policy; NULL: a built-in default */
@@ -56,6 +66,21 @@ struct id_list {
         bool everybody;         /* "*" */
 };
 
+/* Names, each of which may end in "*" where that is said. */
+struct word_list {
+        const char *const *words;
+        size_t n_words;
+};
+
+/* Of the caller's login session; the bits of role.sessions. */
+enum session_state {
+        SESSION_UNREAD,                 /* not looked at: matches nothing, explains nothing */
+        SESSION_NONE,
+        SESSION_REMOTE,
+        SESSION_INACTIVE,
+        SESSION_ACTIVE,                 /* in front of somebody, at the machine itself */
+};
+
 enum role_key {
         ROLE_KEY_DESCRIPTION,
         ROLE_KEY_POLICY,
@@ -75,6 +100,12 @@ enum role_key {
         ROLE_KEY_BLOCK_QUEUE,
         ROLE_KEY_IRQ_PRIORITY,
         ROLE_KEY_IRQ_DEVICES,
+        ROLE_KEY_ALLOW_SESSIONS,
+        ROLE_KEY_UNITS,
+        ROLE_KEY_EXECUTABLES,
+        ROLE_KEY_BELOW,
+        ROLE_KEY_PRIORITY_BY_PERIOD,
+        ROLE_KEY_DECLARED_CPU,
         _ROLE_KEY_MAX,
 };
 
@@ -97,6 +128,12 @@ struct role {
         bool cpu_latency_on_battery;
         const char *const *irq_devices; /* "card:0", …; "sound": the sound cards */
         size_t n_irq_devices;
+        unsigned sessions;              /* bits 1 << enum session_state that are allowed */
+        struct word_list units;         /* hints for picking a role, not for allowing it; "*" */
+        struct word_list executables;   /* likewise; names or paths */
+        struct word_list below;         /* roles whose threads of the same user stay above */
+        bool priority_by_period;        /* a declared period bounds the priority in the band */
+        unsigned declared_cpu_percent;  /* 1..100 of each CPU: for the declarations of this role */
         struct rule rules[_ROLE_KEY_MAX];
 };
 
@@ -119,6 +156,7 @@ enum broker_key {
         BROKER_KEY_REALTIMEKIT_RTTIME,
         BROKER_KEY_REALTIMEKIT_RTTIME_UNSET,
         BROKER_KEY_MEMLOCK_MAX,
+        BROKER_KEY_SYSTEM_THREADS_PER_USER,
         _BROKER_KEY_MAX,
 };
 
@@ -144,6 +182,7 @@ struct policy {
         size_t default_role;            /* index: named in the refusal when no role fits */
         unsigned threads_max;           /* leased threads, of all users */
         unsigned threads_per_user_max;
+        unsigned system_threads_per_user_max; /* of users below POLICY_SYSTEM_UID_END; 0: as all */
         unsigned connections_max;
         unsigned connections_per_user_max;
         unsigned grant_burst;           /* token bucket of grants, per user */
@@ -171,6 +210,19 @@ enum authority_answer {
         AUTHORITY_OVERRUN,              /* too many questions on their way: not asked */
 };
 
+enum declared_set {
+        DECLARED_OWN,                   /* the CPUs that the thread may run on */
+        DECLARED_MACHINE,               /* all */
+        _DECLARED_MAX,
+};
+
+/* What other leases declared that run on no other CPUs than these. */
+struct declared {
+        unsigned n_cpus;                /* 0: not read, and not checked */
+        uint64_t ppm;                   /* computation by period, in millionths of one CPU */
+        const uint64_t *ppm_by_role;    /* of it, one a role of the policy; NULL: nothing */
+};
+
 /* What is true now. The broker finds it out by itself; none of it is the caller's word. */
 struct situation {
         enum authority_answer authority;
@@ -181,6 +233,14 @@ struct situation {
         const gid_t *gids;              /* all groups of the caller, the primary one too */
         size_t n_gids;
         bool in_user_namespace;         /* the caller's is not the initial one */
+        uid_t quota_uid;                /* whose quotas it takes */
+        enum session_state session;
+        const char *unit;               /* of the caller's process; NULL: not read or none */
+        const char *executable;         /* likewise; its path */
+        int feeds_priority;             /* of the thread that it feeds; 0: none, or not real-time */
+        const int *lowest_by_role;      /* the lowest real-time priority that the quota owner's
+                                         * leases of each role have, 0: none; NULL: not read */
+        struct declared declared[_DECLARED_MAX];
         bool rt_possible;               /* false: the broker cannot outrank what it would grant */
         bool leased;                    /* the target thread has a lease of this user already */
         size_t leased_role;             /* index of its role, if leased */
@@ -206,15 +266,28 @@ struct request {
         bool wants_sched;
         int policy;                     /* with wants_sched: SCHED_FIFO, SCHED_RR or SCHED_OTHER */
         int priority;                   /* with FIFO and RR: 1..99; else 0 */
+        bool is_relative;               /* a place in the band is asked; priority is 0 */
+        int relative;                   /* then, POLICY_RELATIVE_MIN.._MAX */
         bool wants_nice;
         int nice;                       /* with wants_nice: -20..19 */
         enum lifetime lifetime;
         unsigned lifetime_s;
         bool clamp;                     /* rather less than nothing */
+        uint64_t period_ns;             /* declared timing; both 0: none */
+        uint64_t computation_ns;        /* in each period, at most that */
         unsigned resources;             /* bit 1 << enum resource_index: wanted */
         int64_t values[_RESOURCE_MAX];  /* as far as wanted; above 0, or of IRQ 0: the highest */
         unsigned irq_roles;             /* bit 1 << index of role: it names the interrupt's device */
         enum reason unavailable[_RESOURCE_MAX]; /* why the machine cannot give it; else NONE */
+};
+
+/* How the role came about, if none was named. */
+enum pick {
+        PICK_NONE,              /* it was named */
+        PICK_FIRST,             /* the first that allows the caller and gives what is asked */
+        PICK_MOST,              /* none gives all of it, and this one most */
+        PICK_UNIT,              /* its Units= name the caller's */
+        PICK_EXECUTABLE,        /* its Executables= name the caller's */
 };
 
 enum verdict {
@@ -241,6 +314,28 @@ struct decision {
         int64_t limit;
         int64_t limit_low;              /* lower end where the limit is a band, else as limit */
         unsigned retry_after_ms;        /* REASON_RATE */
+        enum pick pick;
+        struct rule pick_rule;          /* with PICK_UNIT and _EXECUTABLE */
+};
+
+#define POLICY_TRACE_MAX (POLICY_ROLES_MAX * 8)
+
+/* What one rule said of a request. */
+struct policy_step {
+        const struct role *role;
+        struct rule rule;       /* .file NULL: none or built-in */
+        enum reason reason;     /* NONE: it did not object */
+        bool ask;               /* it leaves it to polkit */
+        bool clamped;           /* it lowered what was asked: from asked to limit */
+        int64_t asked;
+        int64_t limit;
+};
+
+/* All that spoke, in order. Zeroed by the caller; what is past the end is left out. */
+struct policy_trace {
+        struct policy_step steps[POLICY_TRACE_MAX];
+        size_t n_steps;
+        bool clamped;           /* policy.c's own */
 };
 
 /*
@@ -248,11 +343,14 @@ struct decision {
  *
  *   the request    UNSUPPORTED (a policy of the kernel that no role gives), INVALID
  *   who asks       USER_NAMESPACE, NO_SUCH_ROLE, DENIED, NOT_ALLOWED, NOT_AUTHORIZED,
- *                  AUTHORITY_UNAVAILABLE, AUTHORITY_BUSY
+ *                  NO_ACTIVE_SESSION, AUTHORITY_UNAVAILABLE, AUTHORITY_BUSY
  *   the role       POLICY_NOT_IN_ROLE (also: real-time, and the role has no priority band),
  *                  PRIORITY_LIMIT, NICE_LIMIT, LIFETIME_LIMIT
  *   each resource  RESOURCE_NOT_IN_ROLE, IRQ_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
+ *                  PRIORITY_LIMIT, ABOVE_SERVER, NICE_LIMIT, LIFETIME_LIMIT
+ *   each resource  RESOURCE_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
  *                  broker found out before (RESOURCE_UNAVAILABLE, NO_SUCH_DEVICE)
+ *   the CPUs       ADMISSION (asked and limit in millionths of one CPU)
  *   the broker     DEGRADED
  *   quotas         THREADS_PER_ROLE, THREADS_PER_USER, THREADS_TOTAL, RATE
  *
@@ -267,13 +365,18 @@ struct decision {
  * Whom polkit lets into a role it is asked about each resource too, one after the other, by the
  * action of that kind.
  *
- * Who may use a role is decided by its Deny lists, then its Allow lists, then polkit if there is an
+ * A priority may be asked for as a place in the band of whatever role serves. Where the role has
+ * its priorities follow the period, a declared one bounds the band from above.
+ *
+ * Who may use a role is decided by its Deny lists, then its Allow lists, AllowSessions the last of
+ * them, then polkit if there is an
  * action to ask about; what a list decides polkit never turns round. Polkit is asked last: ASK
  * means that all the rest would pass, and comes with what a yes would give. Evaluated with its
  * answer, a request is never worth another question: a role that was not asked about counts as
  * refused.
  *
- * Without a role in the request, the first role of the policy that allows the caller and gives
+ * Without a role in the request, of those that give the same, the one whose hints name the caller's
+ * unit or program serves; else the first role of the policy that allows the caller and gives
  * what is asked serves; failing that, clamped, the one that gives most (priority before nice before
  * lifetime). A grant of any role comes before a question about another. If there is neither, the
  * reason is that of the role which came nearest: the one that polkit refused, then one that allows
@@ -287,6 +390,10 @@ struct decision {
 struct decision policy_evaluate(const struct policy *policy,
                                 const struct situation *now,
                                 const struct request *request);
+
+/* The same, and tells which rules spoke. @trace may be NULL. */
+struct decision policy_evaluate_traced(const struct policy *policy, const struct situation *now,
+                                       const struct request *request, struct policy_trace *trace);
 
 /*
  * Whether @role of @policy lets the caller of @now in at all: REASON_NONE, REASON_NOT_ALLOWED or

@@ -4,13 +4,16 @@
 
 #include "client/librtgrant/thread.h"
 
+/* A sixth of the kernel's own; it takes 0.1 to 100 ms. */
+#define SLICE_NS UINT64_C(500000)
+
 int answer_to_result(const struct rtgrant_answer *answer) {
         return answer->reason == RTGRANT_REASON_NONE ? 0 : -EPERM;
 }
 
 static bool is_so(const struct rtgrant_request *request, const struct rtgrant_answer *answer,
                   const struct thread_values *now) {
-        if (request->wants_sched &&
+        if (request->wants_sched && answer->rung != RTGRANT_RUNG_NICE &&
             (now->policy != answer->policy || now->priority != answer->priority ||
              (policy_is_rt(now->policy) && !now->reset_on_fork)))
                 return false;
@@ -40,6 +43,24 @@ int acquire_verify(const struct rtgrant_request *request, struct rtgrant_answer 
         return -EPROTO;
 }
 
+/* The last rungs, for which nobody has to be asked: shorter time slices, or nothing. */
+static void take_slice(const struct rtgrant_request *request, struct rtgrant_answer *answer) {
+        struct thread_values now;
+
+        answer->rung = RTGRANT_RUNG_NOTHING;
+        if (!request_is_own(request) || request->flags & RTGRANT_DRY_RUN ||
+            thread_write_slice(request->tid, SLICE_NS) < 0 || thread_read(request->tid, &now) < 0)
+                return;
+
+        answer->rung = RTGRANT_RUNG_SLICE;
+        answer->reason = RTGRANT_REASON_NONE;
+        answer->route = RTGRANT_ROUTE_DIRECT;
+        answer->policy = answer->previous_policy = now.policy;
+        answer->priority = answer->previous_priority = now.priority;
+        answer->nice = answer->previous_nice = now.nice;
+        answer->reset_on_fork = now.reset_on_fork;
+}
+
 static int acquire_from_broker(struct rtgrant *handle, const struct rtgrant_request *request,
                                struct rtgrant_answer *ret) {
         struct wire_answer reply;
@@ -55,6 +76,8 @@ static int acquire_from_broker(struct rtgrant *handle, const struct rtgrant_requ
 
         answer_decode(&reply, ret);
         r = acquire_verify(request, ret);
+        if (r == 0 && ret->reason != RTGRANT_REASON_NONE && request->flags & RTGRANT_OR_LESS)
+                take_slice(request, ret);
         return r < 0 ? r : answer_to_result(ret);
 }
 

@@ -77,6 +77,26 @@ int thread_write(pid_t tid, const struct thread_values *values) {
         return 0;
 }
 
+int thread_write_slice(pid_t tid, uint64_t slice_ns) {
+        struct kernel_attr attr = { .size = sizeof(attr) };
+
+        if (syscall(SYS_sched_getattr, tid, &attr, sizeof(attr), 0) < 0)
+                return -errno;
+        if (attr.policy != SCHED_OTHER)
+                return -EBUSY;
+
+        attr.size = sizeof(attr);
+        attr.flags &= KERNEL_FLAG_RESET_ON_FORK;
+        attr.runtime = slice_ns;
+        if (syscall(SYS_sched_setattr, tid, &attr, 0) < 0)
+                return -errno;
+
+        /* An older kernel takes it and forgets it. */
+        if (syscall(SYS_sched_getattr, tid, &attr, sizeof(attr), 0) < 0)
+                return -errno;
+        return attr.runtime == slice_ns ? 0 : -ENOTSUP;
+}
+
 int thread_write_nice(pid_t tid, int nice) {
         if (syscall(SYS_setpriority, PRIO_PROCESS, tid, nice) < 0)
                 return -errno;

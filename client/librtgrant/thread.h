@@ -33,6 +33,13 @@ int thread_read(pid_t tid, struct thread_values *ret);
 /* Sets all of @values but the nice of a real-time thread. Signal-safe. Errors: sched_setattr(2). */
 int thread_write(pid_t tid, const struct thread_values *values);
 
+/*
+ * Gives a thread of policy SCHED_OTHER time slices of @slice_ns: the shorter they are, the sooner it
+ * gets its turn, and the sooner that ends. Needs no right. Errors: -ENOTSUP before Linux 6.12,
+ * -EBUSY if it has another policy, sched_setattr(2).
+ */
+int thread_write_slice(pid_t tid, uint64_t slice_ns);
+
 /* Errors: setpriority(2). */
 int thread_write_nice(pid_t tid, int nice);
 

@@ -31,7 +31,9 @@ int request_read(const struct rtgrant_request *request, struct rtgrant_request *
                 return r;
 
         if (copy.flags & ~(unsigned) (RTGRANT_DRY_RUN | RTGRANT_CLAMP | RTGRANT_MAY_ASK |
-                                      RTGRANT_DIRECT))
+                                      RTGRANT_DIRECT | RTGRANT_OR_LESS))
+                return -EINVAL;
+        if (copy.feeds_tid < 0 || (!copy.is_relative && copy.relative != 0))
                 return -EINVAL;
         if (copy.pid < 0 || copy.tid < 0 || copy.pidfd_plus_one < 0)
                 return -EINVAL;
@@ -98,6 +100,8 @@ static uint64_t request_wire_flags(const struct rtgrant_request *request) {
         return (request->flags & RTGRANT_DRY_RUN ? WIRE_ACQUIRE_DRY_RUN : 0U) |
                (request->flags & RTGRANT_CLAMP ? WIRE_ACQUIRE_CLAMP : 0U) |
                (request->flags & RTGRANT_MAY_ASK ? WIRE_ACQUIRE_MAY_ASK : 0U) |
+               (request->flags & RTGRANT_OR_LESS ? WIRE_ACQUIRE_OR_LESS : 0U) |
+               (request->is_relative ? WIRE_ACQUIRE_RELATIVE : 0U) |
                (request->pidfd_plus_one > 0 ? WIRE_ACQUIRE_PIDFD : 0U);
 }
 
@@ -146,6 +150,8 @@ void request_encode_acquire(const struct rtgrant_request *request, struct wire_a
                 .period_ns = request->period_ns,
                 .computation_ns = request->computation_ns,
                 .deadline_ns = request->deadline_ns,
+                .feeds_tid = (uint64_t) request->feeds_tid,
+                .relative = request->relative,
         };
         string_encode(request->role, ret->role, sizeof(ret->role));
         string_encode(request->reason, ret->reason, sizeof(ret->reason));
@@ -159,7 +165,8 @@ void request_encode_update(const struct rtgrant_request *request, const struct r
                            struct wire_update *ret) {
         *ret = (struct wire_update) {
                 .header = { .size = sizeof(*ret), .verb = WIRE_UPDATE },
-                .flags = request_wire_flags(request) & ~(uint64_t) WIRE_ACQUIRE_PIDFD,
+                .flags = request_wire_flags(request) &
+                         (WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP | WIRE_ACQUIRE_MAY_ASK),
                 .want = request_wants(request),
                 .policy = request->wants_sched ? (uint32_t) request->policy : 0,
                 .priority = request->wants_sched ? request->priority : 0,
@@ -190,6 +197,7 @@ void answer_decode(const struct wire_answer *wire, struct rtgrant_answer *ret) {
                 .previous_priority = wire->previous_priority,
                 .previous_nice = wire->previous_nice,
                 .count = wire->count,
+                .rung = (enum rtgrant_rung) wire->rung,
                 .retry_after_ms = why->retry_after_ms,
                 .asked = why->asked,
                 .limit = why->limit,
@@ -211,11 +219,14 @@ int answer_check(const struct rtgrant_answer *answer, const struct rtgrant_reque
         if (answer->reason != RTGRANT_REASON_NONE)
                 return 0;
 
+        if (request->flags & RTGRANT_OR_LESS)
+                return 0;
         if (answer->clamped)
                 return request->flags & RTGRANT_CLAMP ? 0 : -EPROTO;
 
         if (request->wants_sched &&
-            (answer->policy != request->policy || answer->priority != request->priority))
+            (answer->policy != request->policy ||
+             (!request->is_relative && answer->priority != request->priority)))
                 return -EPROTO;
         if (request->wants_nice && answer->nice != request->nice)
                 return -EPROTO;

@@ -194,6 +194,29 @@ static void check_use(const struct role *role, struct report *report) {
                                role->name);
 }
 
+/* Below= names roles that there are, with priorities above its own. */
+static void check_below(const struct policy *policy, const struct role *role,
+                        struct report *report) {
+        const struct rule *at = &role->rules[ROLE_KEY_BELOW];
+
+        for (size_t i = 0; i < role->below.n_words; i++) {
+                const char *name = role->below.words[i], *near = suggest_role(policy, name);
+                const struct role *other = policy_find_role(policy, name, NULL);
+
+                if (!other)
+                        report_fault(report, *at, "Below=%s: there is no [Role %s]%s%s%s", name,
+                                     name, near ? ", did you mean " : "", near ? near : "",
+                                     near ? "?" : "");
+                else if (other == role)
+                        report_fault(report, *at, "Below=%s: a role cannot be below itself", name);
+                else if (other->priority_max > 0 && other->priority_max <= role->priority_min)
+                        report_fault(report, *at,
+                                     "Below=%s: its priorities, up to %d, leave none of this "
+                                     "role's, from %d", name, other->priority_max,
+                                     role->priority_min);
+        }
+}
+
 static void check_irqs(const struct policy *policy, const char *file, struct report *report) {
         for (size_t i = 0; i < policy->n_irqs; i++) {
                 const struct irq_rule *irq = &policy->irqs[i];
@@ -225,6 +248,7 @@ void book_check(struct policy_store *store, const char *file, struct report *rep
         check_irqs(policy, file, report);
         for (size_t i = 0; i < policy->n_roles; i++) {
                 check_use(&policy->roles[i], report);
+                check_below(policy, &policy->roles[i], report);
                 for (size_t j = 0; j < i; j++)
                         check_bands(&policy->roles[i], &policy->roles[j], report);
         }

@@ -60,6 +60,12 @@ const struct key broker_keys[_BROKER_KEY_MAX] = {
                                                  .no = "refuse", .yes = "accept" },
         BROKER_KEY(MEMLOCK_MAX) = { "MemlockMax", "75%", .parse = parse_size,
                                     .offset = offsetof(struct policy, memlock_max) },
+        BROKER_KEY(SYSTEM_THREADS_PER_USER) = { "SystemThreadsPerUser", "",
+                                                .parse = parse_count_or_none,
+                                                .offset = offsetof(struct policy,
+                                                                   system_threads_per_user_max),
+                                                .min = 1, .max = 1000000,
+                                                .range = "1 to 1000000" },
 };
 
 const struct key role_keys[_ROLE_KEY_MAX] = {
@@ -94,6 +100,19 @@ const struct key role_keys[_ROLE_KEY_MAX] = {
         ROLE_KEY(BLOCK_QUEUE) = { "BlockQueue", "none", .parse = parse_block_queue },
         ROLE_KEY(IRQ_PRIORITY) = { "IrqPriority", "none", .parse = parse_irq_priority },
         ROLE_KEY(IRQ_DEVICES) = { "IrqDevices", "sound", .parse = parse_irq_devices },
+        ROLE_KEY(ALLOW_SESSIONS) = { "AllowSessions", "", .parse = parse_sessions },
+        ROLE_KEY(UNITS) = { "Units", "", .parse = parse_words,
+                            .offset = offsetof(struct role, units) },
+        ROLE_KEY(EXECUTABLES) = { "Executables", "", .parse = parse_words,
+                                  .offset = offsetof(struct role, executables) },
+        ROLE_KEY(BELOW) = { "Below", "", .parse = parse_words,
+                            .offset = offsetof(struct role, below) },
+        ROLE_KEY(PRIORITY_BY_PERIOD) = { "PriorityByPeriod", "no", .parse = parse_bool,
+                                         .offset = offsetof(struct role, priority_by_period),
+                                         .no = "no", .yes = "yes" },
+        ROLE_KEY(DECLARED_CPU) = { "DeclaredCPU", "100%", .parse = parse_percent,
+                                   .offset = offsetof(struct role, declared_cpu_percent),
+                                   .min = 1, .max = 100, .range = "1% to 100%" },
 };
 
 const struct key irq_keys[_IRQ_KEY_MAX] = {

@@ -28,6 +28,11 @@ bool parse_memlock(const struct value_context *context, const char *value, void 
 bool parse_cpu_latency(const struct value_context *context, const char *value, void *base);
 bool parse_block_queue(const struct value_context *context, const char *value, void *base);
 
+/* reader/words.c */
+bool parse_count_or_none(const struct value_context *context, const char *value, void *base);
+bool parse_sessions(const struct value_context *context, const char *value, void *base);
+bool parse_words(const struct value_context *context, const char *value, void *base);
+
 /* reader/irq.c */
 bool parse_irq_priority(const struct value_context *context, const char *value, void *base);
 bool parse_irq_devices(const struct value_context *context, const char *value, void *base);

@@ -54,7 +54,7 @@ MALFORMED = {
     "a header less one byte": HELLO[:15],
     "only a header of HELLO": header(16),
     "only a header of ACQUIRE": header(16, verb=wire.ACQUIRE),
-    "ACQUIRE less one byte": header(335, verb=wire.ACQUIRE) + ACQUIRE[16:-1],
+    "ACQUIRE less one byte": header(351, verb=wire.ACQUIRE) + ACQUIRE[16:-1],
     "size smaller than what arrived": header(16) + bytes(8),
     "size larger than what arrived": header(25) + bytes(8),
     "size 0": header(0) + bytes(8),

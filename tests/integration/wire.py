@@ -38,6 +38,8 @@ LIFETIME_SECONDS = 2
 ACQUIRE_DRY_RUN = 1
 ACQUIRE_CLAMP = 2
 ACQUIRE_PIDFD = 8
+ACQUIRE_RELATIVE = 16
+ACQUIRE_OR_LESS = 32
 
 LIST_ALL = 1
 
@@ -92,6 +94,9 @@ REASONS = {
     "authority-busy": 31,
     "needs-authorization": 32,
     "rttime": 33,
+    "no-active-session": 34,
+    "admission": 35,
+    "above-server": 36,
     "threads-per-user": 40,
     "threads-per-role": 41,
     "threads-total": 42,
@@ -156,6 +161,9 @@ RECORDS = {
         ("padding", "I"),
         ("irq", "64s"),
         ("block", "64s"),
+        ("feeds_tid", "Q"),
+        ("relative", "i"),
+        ("padding2", "I"),
     ),
     "update": (
         ("id", "16b"),
@@ -192,6 +200,8 @@ RECORDS = {
         ("block_max_sectors_kb", "I"),
         ("irq_priority", "i"),
         ("granted_want", "I"),
+        ("rung", "I"),
+        ("padding", "I"),
         ("explanation", "explanation"),
     ),
     "hello_reply": (

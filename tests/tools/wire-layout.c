@@ -30,6 +30,7 @@ static void print_requests(void) {
         FIELD(acquire, memlock_bytes), FIELD(acquire, cpu_latency_us);
         FIELD(acquire, block_max_sectors_kb), FIELD(acquire, irq_priority);
         FIELD(acquire, padding), FIELD(acquire, irq), FIELD(acquire, block);
+        FIELD(acquire, feeds_tid), FIELD(acquire, relative), FIELD(acquire, padding2);
 
         RECORD(update);
         FIELD(update, id), FIELD(update, flags), FIELD(update, want), FIELD(update, policy);
@@ -59,7 +60,8 @@ static void print_replies(void) {
         FIELD(answer, count), FIELD(answer, role);
         FIELD(answer, memlock_bytes), FIELD(answer, memlock_locked);
         FIELD(answer, cpu_latency_us), FIELD(answer, block_max_sectors_kb);
-        FIELD(answer, irq_priority), FIELD(answer, granted_want), FIELD(answer, explanation);
+        FIELD(answer, irq_priority), FIELD(answer, granted_want), FIELD(answer, rung);
+        FIELD(answer, padding), FIELD(answer, explanation);
 
         RECORD(offer);
         FIELD(offer, role), FIELD(offer, reason), FIELD(offer, policies);
@@ -118,6 +120,7 @@ static void print_numbers(void) {
         NUMBER(WANT_IRQ), NUMBER(WANT_BLOCK_QUEUE);
         NUMBER(LIFETIME_THREAD), NUMBER(LIFETIME_CONNECTION), NUMBER(LIFETIME_SECONDS);
         NUMBER(ACQUIRE_DRY_RUN), NUMBER(ACQUIRE_CLAMP), NUMBER(ACQUIRE_PIDFD);
+        NUMBER(ACQUIRE_RELATIVE), NUMBER(ACQUIRE_OR_LESS);
         NUMBER(LIST_ALL);
         NUMBER(ANSWER_CLAMPED), NUMBER(ANSWER_DRY_RUN), NUMBER(ANSWER_UPDATED);
         NUMBER(STATE_DEGRADED), NUMBER(STATE_ADMIN), NUMBER(STATE_POLICY_BROKEN);

@@ -31,6 +31,9 @@ static void test_request_on_the_wire(void **state) {
                 .nice = -7,
                 .lifetime = RTGRANT_LIFETIME_SECONDS,
                 .lifetime_s = 60,
+                .is_relative = true,
+                .relative = -2,
+                .feeds_tid = 77,
                 .period_ns = 3,
                 .computation_ns = 1,
                 .deadline_ns = 2,
@@ -44,7 +47,9 @@ static void test_request_on_the_wire(void **state) {
         assert_int_equal(sent->header.size, sizeof(*sent));
         assert_int_equal(sent->header.version, WIRE_VERSION);
         assert_int_equal(sent->flags, WIRE_ACQUIRE_DRY_RUN | WIRE_ACQUIRE_CLAMP |
-                                              WIRE_ACQUIRE_MAY_ASK);
+                                              WIRE_ACQUIRE_MAY_ASK | WIRE_ACQUIRE_RELATIVE);
+        assert_int_equal(sent->relative, -2);
+        assert_int_equal(sent->feeds_tid, 77);
         assert_string_equal(sent->role, "audio-client");
         assert_string_equal(sent->reason, "a synthesiser");
         assert_int_equal(sent->pid, 1234);
@@ -194,7 +199,9 @@ static void test_malformed_requests_are_not_sent(void **state) {
                 { WANTS_FIFO_5, .size = 0 },
                 { WANTS_FIFO_5, .size = offsetof(struct rtgrant_request, memlock_bytes) - 1 },
                 { WANTS_FIFO_5, .size = SIZE_MAX },
-                { FIFO_5, .flags = 1 << 4 },
+                { FIFO_5, .flags = 1 << 5 },
+                { FIFO_5, .relative = 1 },
+                { FIFO_5, .feeds_tid = -1 },
                 { FIFO_5, .role = "a-role-name-of-thirty-two-bytes-" },
                 { FIFO_5, .pid = -1 },
                 { FIFO_5, .tid = -1 },

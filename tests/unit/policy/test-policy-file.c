@@ -207,6 +207,17 @@ static const struct value_case value_cases[] = {
         { "Broker", "ReserveCPU", { "0%", "10%", "90%", "05%" },
           { "", "%", "10", "91%", "-1%", "5 %", "5%%", "1.5%", "+5%" },
           "not a share from 0% to 90%" },
+        { "Broker", "SystemThreadsPerUser", { "", "1", "1000000" }, { "0", "1000001", "none" },
+          "not a number from 1 to 1000000" },
+        { "Role r", "AllowSessions", { "", "active", "remote inactive none", "active active" },
+          { "Active", "any", "active,remote", "*" },
+          "not active, inactive, remote and none (blanks between)" },
+        { "Role r", "Executables", { "", "jackd", "/usr/bin/* pipewire*", "*" },
+          { "a,b", "*a", "a*b", "a **" },
+          "not words with blanks between, * only at the end of one" },
+        { "Role r", "PriorityByPeriod", { "yes", "no" }, { "", "1" }, "neither yes nor no" },
+        { "Role r", "DeclaredCPU", { "1%", "100%" }, { "0%", "101%", "50" },
+          "not a share from 1% to 100%" },
         { "Broker", "LogLevel", { "", "err", "warning", "notice", "info", "debug" },
           { "error", "7", "INFO", "crit" }, "none of err, warning, notice, info, debug" },
         { "Broker", "Authority", { "static", "polkit" },
@@ -492,13 +503,16 @@ static void test_every_key_arrives(void **state) {
                 "UserNamespaces=yes\r\nReserveCPU=21%\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
                 "RealtimeKitRole=a\r\nRealtimeKitPolicy=fifo\r\nRealtimeKitRTTime=19ms\r\n"
                 "RealtimeKitRTTimeUnset=accept\r\nMemlockMax=64M\r\n"
-                "  [Role a]  \r\nPriority=1\r\n"
+                "SystemThreadsPerUser=20\r\n"
+                "  [Role a]  \r\nPriority=90\r\n"
                 "[Role b]\r\n\tDescription =\t Gr\xc3\xbc\xc3\x9f Gott \r\nPolicy=rr\tother\r\n"
                 "Priority=21-42\r\nNice=-13\r\nThreadsPerUser=5\r\nLifetimeMax=2min\r\n"
                 "AllowUsers=root 7\r\nAllowGroups=*\r\nDenyUsers=8 9 *\r\nDenyGroups=root\r\n"
                 "PolkitAction=org.example.b\r\nMemlock=3M\r\nMemlockPerUser=1G\r\n"
                 "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r\n"
                 "IrqPriority=86-90\r\nIrqDevices= sound  irq:24\tnet:eth0\r\n"
+                "AllowSessions=active none\r\nUnits=x.service y*\r\nExecutables=jackd\r\n"
+                "Below=a\r\nPriorityByPeriod=yes\r\nDeclaredCPU=40%\r\n"
                 "[Irq c]\r\nDevice=irq/25-ACPI:Ged\r\nPriority=77\r");
         const struct policy *p = &store->policy;
         const struct role *role = &p->roles[1];
@@ -514,6 +528,7 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(p->message_refill_us, 18);
         assert_true(p->user_namespaces);
         assert_int_equal(p->reserve_cpu_percent, 21);
+        assert_int_equal(p->system_threads_per_user_max, 20);
         assert_int_equal(p->log_level, LOG_DEBUG);
         assert_true(p->ask_polkit);
         assert_int_equal(p->realtimekit_role, 0);
@@ -556,6 +571,13 @@ static void test_every_key_arrives(void **state) {
         assert_string_equal(role->irq_devices[0], "sound");
         assert_string_equal(role->irq_devices[1], "irq:24");
         assert_string_equal(role->irq_devices[2], "net:eth0");
+        assert_int_equal(role->sessions, 1 << SESSION_ACTIVE | 1 << SESSION_NONE);
+        assert_int_equal(role->units.n_words, 2);
+        assert_string_equal(role->units.words[1], "y*");
+        assert_string_equal(role->executables.words[0], "jackd");
+        assert_string_equal(role->below.words[0], "a");
+        assert_true(role->priority_by_period);
+        assert_int_equal(role->declared_cpu_percent, 40);
         for (unsigned i = 0; i < _ROLE_KEY_MAX; i++)
                 assert_int_equal(role->rules[i].line, _BROKER_KEY_MAX + 5 + i);
 

@@ -174,6 +174,9 @@ class Agent:
         self.sleepers[sleeper.native_id] = sleeper, end
         return sleeper.native_id
 
+    def pin(self, tid, cpu):
+        os.sched_setaffinity(tid, {cpu})
+
     def end_thread(self, tid):
         sleeper, end = self.sleepers.pop(tid)
         end.set()

@@ -210,6 +210,12 @@ class Daemon:
                 if wanted in lines:
                     return dict(line.partition("=")[::2] for line in lines)
 
+    def line_of(self, key):
+        """Where the policy sets @key."""
+        with open(self.policy_path, encoding="utf-8") as f:
+            [line] = [n for n, text in enumerate(f, 1) if text.startswith(f"{key}=")]
+        return line
+
     def reload(self, policy=None):
         """SIGHUP with another policy, or with False the file as it is; returns when it was read."""
         if policy is not False:
@@ -429,6 +435,7 @@ def assert_granted(answer, policy, priority, nice=0):
     assert in_force[:3] == (policy, priority, nice)
     assert in_force.reset_on_fork == bool(answer.reset_on_fork)
     assert in_force.reset_on_fork or (policy == kernel.OTHER and nice >= 0)
+    return answer
 
 
 def assert_refused(answer, *reasons):

@@ -237,10 +237,10 @@ static void explain_authority(struct wire_explanation *ret, const struct refusal
                      action);
                 break;
         case REASON_NO_ACTIVE_SESSION:
-                TEXT("user %u asked for %s in role %s, which no list allows, and has no active session: "
-                     "%s%s%s%s",
-                     refusal->uid, wanted, name, session_words(refusal->session),
-                     asked ? " (polkit's " : "", asked ? action : "", asked ? " was refused)" : "");
+                TEXT("user %u asked for %s in role %s; %s%s%s, and the user has no active session: %s",
+                     refusal->uid, wanted, name,
+                     asked ? "polkit does not allow it (action " : "no list allows it",
+                     asked ? action : "", asked ? ")" : "", session_words(refusal->session));
                 HELP("log in at the machine itself; or an administrator adds the user to a group "
                      "that the role allows, or the kind of session to AllowSessions= of [Role %s]",
                      name);

@@ -12,6 +12,9 @@ from daemon import wait_until
 
 POLKITD = "/usr/lib/polkit-1/polkitd"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What a caller without a session is told when polkit says no; without logind nobody knows of sessions.
+NO = "no-active-session" if os.path.exists("/run/systemd/seats") else "not-authorized"
 ACTIONS = ROOT / "broker" / "dbus"
 
 BUS = """<busconfig>

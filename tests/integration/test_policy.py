@@ -207,4 +207,4 @@ def test_the_shipped_policy(make_daemon):
     assert_refused(member.acquire(role="audio-server", priority=86), "priority-limit")
     # polkit would decide, and is not on this machine's bus
     assert_refused(stranger.acquire(role="audio-client", priority=65), "authority-unavailable",
-                   "not-authorized")
+                   "not-authorized", "no-active-session")

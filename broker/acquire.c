@@ -3,6 +3,7 @@
 #include "broker/acquire.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "broker/connection.h"
@@ -372,11 +373,8 @@ static enum reason find_target(struct acquisition *a) {
         return REASON_NONE;
 }
 
-/* False if polkit has to be asked before. */
-static bool serve(struct acquisition *a, struct wire_answer *answer,
-                  struct authority_question *ret_question) {
-        const struct call *call = a->call;
-        const struct ask ask = {
+static struct ask ask_of(const struct acquisition *a) {
+        return (struct ask) {
                 .request = &a->request,
                 .lease = a->lease,
                 .user = a->user,
@@ -386,6 +384,13 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                 .in_user_namespace = a->target.in_user_namespace,
                 .interactive = a->wire->flags & WIRE_ACQUIRE_MAY_ASK,
         };
+}
+
+/* False if polkit has to be asked before. */
+static bool serve(struct acquisition *a, struct wire_answer *answer,
+                  struct authority_question *ret_question) {
+        const struct call *call = a->call;
+        const struct ask ask = ask_of(a);
         struct refusal refusal;
         struct grant_outcome outcome = {};
         enum reason reason;
@@ -536,6 +541,53 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
 
         thread_close(&a.target.thread);
         return done;
+}
+
+static void describe_step(const struct policy_step *step, struct wire_step *ret) {
+        *ret = (struct wire_step) {
+                .reason = step->reason,
+                .flags = (step->clamped ? WIRE_STEP_CLAMPED : 0) | (step->ask ? WIRE_STEP_ASK : 0),
+                .asked = step->asked,
+                .limit = step->limit,
+        };
+        text_copy(ret->role, sizeof(ret->role), step->role->name);
+        if (step->rule.file)
+                (void) snprintf(ret->rule, sizeof(ret->rule), "%s:%u", step->rule.file,
+                                step->rule.line);
+}
+
+enum reason acquire_why(const struct call *call, const struct wire_acquire *wire,
+                        struct wire_why_reply *ret) {
+        struct acquisition a = {
+                .call = call,
+                .wire = wire,
+                .timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns },
+                .target.thread = THREAD_NONE,
+        };
+        struct policy_trace trace = {};
+        enum reason reason;
+        struct ask ask;
+
+        reason = check_form(call, wire, &a.timing);
+        if (reason == REASON_NONE && call->peer->in_user_namespace &&
+            !broker_policy(call->broker)->user_namespaces)
+                reason = REASON_USER_NAMESPACE;
+        if (reason == REASON_NONE) {
+                a.request = request_from(wire);
+                reason = find_target(&a);
+        }
+        if (reason == REASON_NONE) {
+                resource_find(call->broker, &a.target.thread, wire, &a.request, &a.resources);
+                ask = ask_of(&a);
+                (void) decide_traced(call, &ask, &trace);
+        }
+
+        memset(ret, 0, offsetof(struct wire_why_reply, steps));
+        ret->step_size = sizeof(struct wire_step);
+        for (size_t i = 0; i < trace.n_steps && i < WIRE_STEPS_MAX; i++)
+                describe_step(&trace.steps[i], &ret->steps[ret->n_steps++]);
+        thread_close(&a.target.thread);
+        return reason;
 }
 
 static void refuse_update(const struct call *call, struct wire_answer *answer, enum reason reason,

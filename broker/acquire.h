@@ -15,6 +15,10 @@
 bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
                    struct wire_answer *answer, struct authority_question *ret_question);
 
+/* WHY: the rules of the policy that speak of such a request, in order. Nothing is asked or done. */
+enum reason acquire_why(const struct call *call, const struct wire_acquire *wire,
+                        struct wire_why_reply *ret);
+
 /* UPDATE of a lease of the caller; as acquire_lease(). */
 bool acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
                     struct wire_answer *answer, struct authority_question *ret_question);

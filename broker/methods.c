@@ -380,6 +380,20 @@ static size_t method_policy(const struct call *call, const union wire_request *r
         return policy->header.size;
 }
 
+static size_t method_why(const struct call *call, const union wire_request *request,
+                         union wire_response *ret, struct authority_question *ret_question) {
+        enum reason reason = acquire_why(call, &request->acquire, &ret->why);
+
+        if (reason != REASON_NONE) {
+                memset(&ret->answer, 0, sizeof(ret->answer));
+                return answer_reason(request, ret, reason);
+        }
+        wire_finish(&ret->why.header, &request->header,
+                    offsetof(struct wire_why_reply, steps) +
+                            ret->why.n_steps * sizeof(struct wire_step));
+        return ret->why.header.size;
+}
+
 static const struct method methods[] = {
         [WIRE_HELLO] = { "hello", false, method_hello },
         [WIRE_ACQUIRE] = { "acquire", false, method_acquire },
@@ -392,6 +406,7 @@ static const struct method methods[] = {
         [WIRE_RELOAD] = { "reload", true, method_reload },
         [WIRE_RESTORE_ALL] = { "restore-all", true, method_restore_all },
         [WIRE_POLICY] = { "policy", false, method_policy },
+        [WIRE_WHY] = { "why", false, method_why },
 };
 
 size_t methods_call(const struct call *call, const union wire_request *request,
@@ -413,8 +428,9 @@ size_t methods_call(const struct call *call, const union wire_request *request,
                 return size;
         }
 
-        /* Only ACQUIRE knows what to do with a descriptor. */
-        if (call->pidfd >= 0 && request->header.verb != WIRE_ACQUIRE)
+        /* Only these know what to do with a descriptor. */
+        if (call->pidfd >= 0 && request->header.verb != WIRE_ACQUIRE &&
+            request->header.verb != WIRE_WHY)
                 return answer_reason(request, ret, REASON_INVALID);
 
         return method->handle(call, request, ret, ret_question);

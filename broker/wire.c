@@ -24,6 +24,7 @@ static const struct form forms[] = {
         [WIRE_RELOAD] = { sizeof(struct wire_plain), sizeof(struct wire_plain) },
         [WIRE_RESTORE_ALL] = { sizeof(struct wire_plain), sizeof(struct wire_plain) },
         [WIRE_POLICY] = { sizeof(struct wire_list), sizeof(struct wire_list) },
+        [WIRE_WHY] = { sizeof(struct wire_acquire), sizeof(struct wire_acquire) },
 };
 
 static bool is_zero(const uint8_t *bytes, size_t length) {
@@ -60,7 +61,7 @@ enum reason wire_decode(const void *data, size_t length, union wire_request *ret
 
         memcpy(ret, data, length < form->size ? length : form->size);
 
-        if (ret->header.verb == WIRE_ACQUIRE &&
+        if ((ret->header.verb == WIRE_ACQUIRE || ret->header.verb == WIRE_WHY) &&
             (!is_terminated(ret->acquire.role, sizeof(ret->acquire.role)) ||
              !is_terminated(ret->acquire.reason, sizeof(ret->acquire.reason)) ||
              !is_terminated(ret->acquire.irq, sizeof(ret->acquire.irq)) ||

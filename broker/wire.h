@@ -28,6 +28,7 @@ union wire_response {
         struct wire_hello_reply hello;
         struct wire_list_reply list;
         struct wire_policy_reply policy;
+        struct wire_why_reply why;
 };
 
 /*

@@ -46,6 +46,7 @@ enum wire_verb {
         WIRE_RELOAD = 9,        /* administrator */
         WIRE_RESTORE_ALL = 10,  /* administrator */
         WIRE_POLICY = 11,       /* the policy in force, key by key */
+        WIRE_WHY = 12,          /* a struct wire_acquire: which rules speak of it; nothing is done */
 
         WIRE_REPLY = 0x8000,    /* or'ed to the verb of a request */
         WIRE_EVENT = 0x4000,    /* unasked, to those who WATCH */
@@ -331,6 +332,32 @@ struct wire_policy_reply {
         struct wire_policy_entry entries[WIRE_POLICY_ENTRIES_MAX];
 };
 
+enum wire_step_flags {
+        WIRE_STEP_CLAMPED = 1 << 0,     /* it lowered what was asked */
+        WIRE_STEP_ASK = 1 << 1,         /* it leaves it to polkit */
+};
+
+/* What one rule of the policy said, in the order in which they spoke. */
+struct wire_step {
+        char role[WIRE_ROLE_SIZE];
+        char rule[120];                 /* FILE:LINE; "" for a built-in default */
+        uint32_t reason;                /* 0: it did not object */
+        uint32_t flags;                 /* enum wire_step_flags */
+        int64_t asked;                  /* where it is a limit */
+        int64_t limit;
+};
+
+#define WIRE_STEPS_MAX 22
+
+struct wire_why_reply {
+        struct wire_header header;
+        uint32_t reason;                /* why it did not come to the policy; else 0 */
+        uint32_t n_steps;               /* what is past the end is left out */
+        uint32_t step_size;             /* sizeof(struct wire_step) of the sender */
+        uint32_t padding;
+        struct wire_step steps[WIRE_STEPS_MAX];
+};
+
 enum wire_event_kind {
         WIRE_EVENT_GRANTED = 1,
         WIRE_EVENT_UPDATED = 2,         /* by its holder */
@@ -359,6 +386,7 @@ static_assert(sizeof(struct wire_answer) == 984, "no padding");
 static_assert(sizeof(struct wire_lease) == 360, "no padding");
 static_assert(sizeof(struct wire_list_reply) <= WIRE_RECORD_MAX, "fits a record");
 static_assert(sizeof(struct wire_hello_reply) <= WIRE_RECORD_MAX, "fits a record");
+static_assert(sizeof(struct wire_why_reply) <= WIRE_RECORD_MAX, "fits a record");
 static_assert(sizeof(struct wire_policy_reply) <= WIRE_RECORD_MAX, "fits a record");
 
 #endif

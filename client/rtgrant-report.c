@@ -78,6 +78,13 @@ static void add_error(json_object *object, const struct broker *broker,
         json_add_string(object, "error", change->error < 0 ? why : NULL);
 }
 
+/* What --or-less came to. */
+static const char *const rungs[] = {
+        [RTGRANT_RUNG_AS_ASKED] = "as-asked", [RTGRANT_RUNG_RR] = "rr",
+        [RTGRANT_RUNG_NICE] = "nice",         [RTGRANT_RUNG_SLICE] = "slice",
+        [RTGRANT_RUNG_NOTHING] = "nothing",
+};
+
 static void add_change(json_object *object, const struct broker *broker,
                        const struct change *change) {
         static const char *const routes[] = {
@@ -95,6 +102,7 @@ static void add_change(json_object *object, const struct broker *broker,
                 json_add_null(object, "lease");
         json_add_text(object, "role", granted ? answer->role : NULL);
         json_add_bool(object, "clamped", granted && answer->clamped);
+        json_add_string(object, "rung", granted ? rungs[answer->rung] : NULL);
         explain_resources_json(object, granted ? answer : NULL);
         if (granted && answer->memlock_bytes != 0)
                 json_add_int(object, "memlock_locked", (int64_t) answer->memlock_locked);
@@ -163,6 +171,12 @@ static void report_grant(const struct options *o, const char *who,
         if (o->dry_run)
                 printf("%s would get %s of role %s%s%s\n", who, have, answer->role,
                        answer->clamped ? " instead of " : "", answer->clamped ? wish : "");
+        else if (answer->rung == RTGRANT_RUNG_SLICE)
+                fprintf(stderr, "%s: %s: got shorter time slices instead of %s\n", o->program,
+                        who, wish);
+        else if (answer->rung != RTGRANT_RUNG_AS_ASKED)
+                fprintf(stderr, "%s: %s: got %s of role %s instead of %s\n", o->program, who, have,
+                        answer->role, wish);
         else if (answer->clamped)
                 fprintf(stderr, "%s: %s: got %s instead of %s: role %s gives no more\n", o->program,
                         who, have, wish, answer->role);
@@ -203,7 +217,7 @@ int report_change(const struct broker *broker, const struct options *o, const st
                 return STATUS_DONE;
         case CHANGE_REFUSED:
                 explain_refusal(stderr, o->program, who, &change->answer);
-                return STATUS_REFUSED;
+                return o->or_less ? STATUS_DONE : STATUS_REFUSED;
         case CHANGE_NO_BROKER:
                 return report_no_broker(broker, o, who, wish, change->error);
         case CHANGE_FAILED:

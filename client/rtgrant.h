@@ -379,6 +379,30 @@ struct rtgrant_lease {
         const char *block;      /**< the disk */
 };
 
+/** What one rule of the policy says of a request; strings are valid during the call. */
+struct rtgrant_step {
+        size_t size;
+        const char *role;
+        const char *rule;       /**< FILE:LINE; "" for a built-in default */
+        int reason;             /**< why it refuses; 0: it does not */
+        bool clamped;           /**< it lowers what was asked, to limit */
+        bool asks_polkit;       /**< it leaves it to polkit */
+        int64_t asked;
+        int64_t limit;
+};
+
+/** Is given one step; a non-zero return ends the listing. */
+typedef int (*rtgrant_step_fn)(const struct rtgrant_step *step, void *userdata);
+
+/**
+ * Calls @each for every rule that speaks of @request, in order; without a role in it, those of every
+ * role. Nothing is done, and polkit is not asked. Returns what @each returned last, 0 if it was
+ * never called. Errors: -EPERM if it does not come to the policy: see rtgrant_acquire() with
+ * RTGRANT_DRY_RUN for the reason.
+ */
+int rtgrant_get_steps(struct rtgrant *handle, const struct rtgrant_request *request,
+                      rtgrant_step_fn each, void *userdata);
+
 /** Is given one lease; a non-zero return ends the listing. */
 typedef int (*rtgrant_lease_fn)(const struct rtgrant_lease *lease, void *userdata);
 

@@ -66,6 +66,8 @@ int ctl_policy(struct ctl *ctl, char **argv) {
         struct printout printout = { .ctl = ctl };
         int r, status;
 
+        if (ctl->check)
+                return ctl_check_policy(ctl, ctl->check);
         status = ctl_connect(ctl);
         if (status != 0)
                 return status;

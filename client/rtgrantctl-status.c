@@ -95,7 +95,7 @@ static void print_warnings(const struct ctl *ctl, const struct rtgrant_status *s
                 print_warning(ctl, "old kernel without pidfds of threads (before 6.9)");
 }
 
-static void print_status(const struct ctl *ctl, const struct rtgrant_status *status) {
+static void print_status(struct ctl *ctl, const struct rtgrant_status *status) {
         char version[128], socket[512], user[TEXT_USER_SIZE], age[TEXT_DURATION_SIZE];
         uint64_t now = text_now_ms();
 
@@ -121,6 +121,7 @@ static void print_status(const struct ctl *ctl, const struct rtgrant_status *sta
                         printf(" %s", kinds[i]);
         putchar('\n');
         print_offers(ctl, status);
+        ctl_print_ladder(ctl, status);
 }
 
 static json_object *offer_json(const struct rtgrant_offer *offer) {
@@ -145,7 +146,7 @@ static json_object *offer_json(const struct rtgrant_offer *offer) {
         return object;
 }
 
-static void print_status_json(const struct ctl *ctl, const struct rtgrant_status *status) {
+static void print_status_json(struct ctl *ctl, const struct rtgrant_status *status) {
         json_object *object = json_object_new_object();
         json_object *offered = json_object_new_array();
         json_object *roles = json_object_new_array();
@@ -173,6 +174,7 @@ static void print_status_json(const struct ctl *ctl, const struct rtgrant_status
         for (unsigned i = 0; i < status->n_offers; i++)
                 (void) json_object_array_add(roles, offer_json(&status->offers[i]));
         (void) json_object_object_add(object, "roles", roles);
+        (void) json_object_object_add(object, "ladder", ctl_ladder_json(ctl, status));
         json_print(object);
 }
 

@@ -12,6 +12,7 @@
 #include "client/cli/json.h"
 #include "client/cli/output.h"
 #include "client/cli/text.h"
+#include "client/rtgrantctl-kernel.h"
 #include "client/rtgrantctl.h"
 
 #define WHY_PROGRAM CTL_PROGRAM " why"
@@ -63,6 +64,8 @@ static void print_verdict(const struct ctl *ctl, const struct options *o, const 
                 printf("%s\n", text);
         else
                 printf("%s may have %s\n", who, values);
+        if (v->error >= 0)
+                explain_line(stdout, "why", answer->text);
         if (v->error < 0)
                 explain_line(stdout, "reason", rtgrant_reason_to_string(answer->reason));
         explain_line(stdout, "role", answer->role);
@@ -90,7 +93,7 @@ static void add_values(json_object *object, const char *key, const struct rtgran
 }
 
 static void print_verdict_json(const struct thread *thread, const struct verdict *v,
-                               const struct verdict *clamped) {
+                               const struct verdict *clamped, json_object *steps) {
         json_object *object = json_object_new_object();
 
         json_add_string(object, "verdict", verdict_word(v));
@@ -110,7 +113,57 @@ static void print_verdict_json(const struct thread *thread, const struct verdict
                 add_values(object, "with_clamp", &clamped->answer);
         else
                 json_add_null(object, "with_clamp");
+        (void) json_object_object_add(object, "steps", steps);
+        (void) json_object_object_add(object, "kernel", kernel_part_json(thread->pid));
         json_print(object);
+}
+
+struct steps {
+        json_object *array;     /* with --json */
+        unsigned n;
+};
+
+static const char *step_word(const struct rtgrant_step *step) {
+        return step->reason != RTGRANT_REASON_NONE ? rtgrant_reason_to_string(step->reason)
+               : step->asks_polkit                 ? "polkit decides"
+               : step->clamped                     ? "lowered"
+                                                   : "passed";
+}
+
+static int on_step(const struct rtgrant_step *step, void *userdata) {
+        struct steps *steps = userdata;
+        bool limited = step->asked != step->limit;
+        char rule[256], role[64];
+
+        steps->n++;
+        if (steps->array) {
+                json_object *object = json_object_new_object();
+
+                json_add_string(object, "role", step->role);
+                json_add_text(object, "rule", step->rule);
+                json_add_string(object, "says", step_word(step));
+                json_add_int(object, "asked", step->asked);
+                json_add_int(object, "limit", step->limit);
+                (void) json_object_array_add(steps->array, object);
+                return 0;
+        }
+
+        text_printable(role, sizeof(role), step->role);
+        text_printable(rule, sizeof(rule), step->rule[0] ? step->rule : "default");
+        printf("  %2u. role %s, %s: %s", steps->n, role, rule, step_word(step));
+        if (limited)
+                printf(" (asked %" PRId64 ", limit %" PRId64 ")", step->asked, step->limit);
+        putchar('\n');
+        return 0;
+}
+
+/* Each rule that spoke. An older broker does not tell. */
+static void tell_steps(struct ctl *ctl, const struct options *options, const struct thread *thread,
+                       struct steps *steps) {
+        struct rtgrant_request request;
+
+        broker_request(options, thread, &request);
+        (void) rtgrant_get_steps(ctl->broker.handle, &request, on_step, steps);
 }
 
 /* Asks for the whole, and if that is refused, for what --clamp would bring. */
@@ -128,10 +181,18 @@ static int judge(struct ctl *ctl, const struct options *o, const struct thread *
         if (ask_again)
                 ask(ctl, o, thread, true, &clamped);
 
-        if (ctl->json)
-                print_verdict_json(thread, &v, ask_again ? &clamped : NULL);
-        else
+        if (ctl->json) {
+                struct steps steps = { .array = json_object_new_array() };
+
+                tell_steps(ctl, o, thread, &steps);
+                print_verdict_json(thread, &v, ask_again ? &clamped : NULL, steps.array);
+        } else {
+                struct steps steps = { .n = 0 };
+
                 print_verdict(ctl, o, who, &v, ask_again ? &clamped : NULL);
+                tell_steps(ctl, o, thread, &steps);
+                kernel_part_print(thread->pid);
+        }
         return v.error < 0 ? STATUS_REFUSED : STATUS_DONE;
 }
 

@@ -25,6 +25,7 @@ enum {
         OPTION_PID,
         OPTION_ROOT,
         OPTION_ONCE,
+        OPTION_CHECK,
 };
 
 static const struct option long_options[] = {
@@ -35,6 +36,7 @@ static const struct option long_options[] = {
         { "all", no_argument, NULL, OPTION_ALL },
         { "user", required_argument, NULL, OPTION_USER },
         { "pid", required_argument, NULL, OPTION_PID },
+        { "check", required_argument, NULL, OPTION_CHECK },
         { "sysroot", required_argument, NULL, OPTION_ROOT },
         { "once", no_argument, NULL, OPTION_ONCE },
         { 0 },
@@ -82,6 +84,7 @@ int ctl_help(void) {
               "  revoke --all         all leases (administrator)\n"
               "  reload               read the policy again (administrator)\n"
               "  policy               the policy in force, and where each line of it was set\n"
+              "  policy --check FILE  what the broker would say of that file, all faults at once\n"
               "  irq [DEVICE…]        sound cards, their interrupts, and the kernel's threads for them\n"
               "  irq --all            and all other kernel threads that matter, and what each is for\n"
               "  doctor               is this machine fit for low latency? what to do if not\n"
@@ -212,6 +215,9 @@ static int parse_options(struct ctl *ctl, bool stop_at_operand, int argc, char *
                 case OPTION_PID:
                         ctl->pid = optarg;
                         break;
+                case OPTION_CHECK:
+                        ctl->check = optarg;
+                        break;
                 case OPTION_ROOT:
                         ctl->root = optarg;
                         break;
@@ -243,6 +249,8 @@ static int run_command(struct ctl *ctl, const struct command *command, int argc,
                 return ctl_misuse("--user is not for %s", command->name);
         if ((ctl->pid || ctl->root) && !command->takes_machine)
                 return ctl_misuse("%s is not for %s", ctl->pid ? "--pid" : "--sysroot", command->name);
+        if (ctl->check && command->run != ctl_policy)
+                return ctl_misuse("--check is not for %s", command->name);
         if (optind < argc && !command->takes_operands)
                 return ctl_misuse("%s takes no '%s'", command->name, argv[optind]);
 

@@ -17,6 +17,7 @@ struct ctl {
         bool all;               /* --all */
         const char *user;       /* --user; borrowed from argv */
         const char *pid;        /* --pid; borrowed from argv */
+        const char *check;      /* --check; borrowed from argv */
         const char *root;       /* --sysroot; borrowed from argv */
         bool once;              /* --once */
 };
@@ -31,6 +32,8 @@ int ctl_why(struct ctl *ctl, char **argv);
 int ctl_revoke(struct ctl *ctl, char **argv);
 int ctl_reload(struct ctl *ctl, char **argv);
 int ctl_policy(struct ctl *ctl, char **argv);
+/* `policy --check` */
+int ctl_check_policy(struct ctl *ctl, const char *path);
 int ctl_irq(struct ctl *ctl, char **argv);
 int ctl_doctor(struct ctl *ctl, char **argv);
 
@@ -48,6 +51,10 @@ int ctl_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* "in force", "changed", "demoted" */
 const char *ctl_lease_state(enum rtgrant_lease_state state);
+
+/* The real-time threads of the machine between the bands of the roles, for `status`. */
+void ctl_print_ladder(struct ctl *ctl, const struct rtgrant_status *status);
+struct json_object *ctl_ladder_json(struct ctl *ctl, const struct rtgrant_status *status);
 
 /* What the lease is for: "SCHED_RR 20" */
 void ctl_describe_granted(char buffer[EXPLAIN_VALUES_SIZE], const struct rtgrant_lease *lease);

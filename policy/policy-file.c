@@ -36,10 +36,14 @@ static int finish(struct policy_store *store, struct report *report,
         return 0;
 }
 
+/* @over goes on top of what @path stands for; NULL: nothing does. */
 static void read_layers(struct policy_store *store, const char *root, const char *path,
-                        struct report *report) {
+                        const char *over, struct report *report) {
         g_autoptr(GPtrArray) files = layers_list(root, path, report);
-        const char *file;
+        const char *file = NULL;
+
+        if (over)
+                g_ptr_array_add(files, g_strdup(over));
 
         if (files->len == 0 && report->error == 0)
                 report_errno(report, path ? path : POLICY_VENDOR_DIR "/policy.conf", -ENOENT,
@@ -66,12 +70,25 @@ int policy_store_load_rooted(const char *root, const char *path, struct policy_s
         struct report report;
 
         report_init(&report);
-        read_layers(store, root, path, &report);
+        read_layers(store, root, path, NULL, &report);
         return finish(store, &report, ret_store, ret_messages);
 }
 
 int policy_store_load(const char *path, struct policy_store **ret_store, char **ret_messages) {
         return policy_store_load_rooted("", path, ret_store, ret_messages);
+}
+
+int policy_store_load_over(const char *path, struct policy_store **ret_store, char **ret_messages) {
+        struct policy_store *store;
+        struct report report;
+
+        if (g_file_test(path, G_FILE_TEST_IS_DIR) || !g_file_test(path, G_FILE_TEST_EXISTS))
+                return policy_store_load(path, ret_store, ret_messages);
+
+        store = book_open();
+        report_init(&report);
+        read_layers(store, "", NULL, path, &report);
+        return finish(store, &report, ret_store, ret_messages);
 }
 
 int policy_store_parse(const char *name, const char *text, size_t length,

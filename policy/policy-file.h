@@ -43,6 +43,13 @@ int policy_store_load(const char *path, struct policy_store **ret_store, char **
 int policy_store_load_rooted(const char *root, const char *path, struct policy_store **ret_store,
                              char **ret_messages);
 
+/*
+ * As the broker would have it if @path were read last of all: over the system's layers, if there are
+ * any. A directory stands for itself, as with policy_store_load(). To check a file before it is put
+ * in place.
+ */
+int policy_store_load_over(const char *path, struct policy_store **ret_store, char **ret_messages);
+
 /* Reads one policy text; @name stands for the file in rules and messages. For tests and fuzzing. */
 int policy_store_parse(const char *name, const char *text, size_t length,
                        struct policy_store **ret_store, char **ret_messages);

@@ -106,7 +106,8 @@ void broker_request(const struct options *options, const struct thread *thread,
         *ret = (struct rtgrant_request) {
                 .size = sizeof(*ret),
                 .flags = (options->clamp ? RTGRANT_CLAMP : 0U) |
-                         (options->dry_run ? RTGRANT_DRY_RUN : 0U),
+                         (options->dry_run ? RTGRANT_DRY_RUN : 0U) |
+                         (options->or_less ? RTGRANT_OR_LESS : 0U),
                 .role = options->role,
                 .reason = options->reason,
                 .pid = own || pinned ? 0 : thread->pid,
@@ -117,6 +118,9 @@ void broker_request(const struct options *options, const struct thread *thread,
                 .policy = options->scheduling.policy,
                 .priority = options->scheduling.priority,
                 .nice = options->nice,
+                .is_relative = options->is_relative,
+                .relative = options->relative,
+                .feeds_tid = options->feeds_tid,
                 .lifetime = options->lifetime_s > 0 ? RTGRANT_LIFETIME_SECONDS
                                                     : RTGRANT_LIFETIME_THREAD,
                 .lifetime_s = options->lifetime_s,
@@ -127,6 +131,8 @@ void broker_request(const struct options *options, const struct thread *thread,
                 .irq = options->resources.irq,
                 .irq_priority = options->resources.irq_priority,
         };
+        options_timing(options, &ret->period_ns, &ret->computation_ns);
+        ret->deadline_ns = ret->period_ns;
 }
 
 static const struct rtgrant_offer *find_offer(const struct rtgrant_status *status,

@@ -24,6 +24,12 @@ enum {
         OPTION_DRY_RUN,
         OPTION_LIFETIME,
         OPTION_JSON,
+        OPTION_OR_LESS,
+        OPTION_RELATIVE,
+        OPTION_FEEDS,
+        OPTION_RATE,
+        OPTION_FRAMES,
+        OPTION_LOAD,
         OPTION_MEMLOCK,
         OPTION_CPU_LATENCY,
         OPTION_BLOCK_QUEUE,
@@ -58,6 +64,12 @@ static const struct option long_options[] = {
         { "dry-run", no_argument, NULL, OPTION_DRY_RUN },
         { "lifetime", required_argument, NULL, OPTION_LIFETIME },
         { "json", no_argument, NULL, OPTION_JSON },
+        { "or-less", no_argument, NULL, OPTION_OR_LESS },
+        { "relative", required_argument, NULL, OPTION_RELATIVE },
+        { "feeds", required_argument, NULL, OPTION_FEEDS },
+        { "rate", required_argument, NULL, OPTION_RATE },
+        { "frames", required_argument, NULL, OPTION_FRAMES },
+        { "load", required_argument, NULL, OPTION_LOAD },
         { "memlock", required_argument, NULL, OPTION_MEMLOCK },
         { "cpu-latency", required_argument, NULL, OPTION_CPU_LATENCY },
         { "block-queue", required_argument, NULL, OPTION_BLOCK_QUEUE },
@@ -214,6 +226,75 @@ static int take_resource(struct options *o, int c) {
         }
 }
 
+/* "50%", or "50" */
+static int parse_load(struct options *o, const char *string) {
+        char digits[8];
+        size_t length = strlen(string);
+        int64_t number;
+
+        if (length > 0 && string[length - 1] == '%')
+                length--;
+        if (length >= sizeof(digits))
+                length = 0;
+        (void) snprintf(digits, sizeof(digits), "%.*s", (int) length, string);
+        if (text_parse_number(digits, 1, 100, &number) < 0)
+                return complain(o, STATUS_FAILED, "--load: '%s' is not a share from 1%% to 100%%",
+                                string);
+        o->load_percent = (unsigned) number;
+        return 0;
+}
+
+/* Timing, and a place among others. Returns 0, or the exit status. */
+static int take_timing(struct options *o, int c) {
+        int64_t number = 0;
+        int status = 0;
+
+        switch (c) {
+        case OPTION_RELATIVE:
+                status = parse_number(o, "--relative", optarg[0] == '+' ? optarg + 1 : optarg, -2, 2,
+                                      &number);
+                o->is_relative = true;
+                o->relative = (int) number;
+                return status;
+        case OPTION_FEEDS:
+                status = parse_number(o, "--feeds", optarg, 1, INT32_MAX, &number);
+                o->feeds_tid = (pid_t) number;
+                return status;
+        case OPTION_RATE:
+                status = parse_number(o, "--rate", optarg, 1, 10000000, &number);
+                o->rate = (unsigned) number;
+                return status;
+        case OPTION_FRAMES:
+                status = parse_number(o, "--frames", optarg, 1, 1000000, &number);
+                o->frames = (unsigned) number;
+                return status;
+        default:
+                return parse_load(o, optarg);
+        }
+}
+
+static int check_timing(const struct options *o) {
+        if ((o->rate > 0) != (o->frames > 0) || (o->rate > 0) != (o->load_percent > 0))
+                return complain(o, STATUS_FAILED,
+                                "--rate, --frames and --load go together, as in --rate 48000 "
+                                "--frames 128 --load 50%%");
+        if (o->is_relative && o->priority_operand)
+                return complain(o, STATUS_FAILED,
+                                "--relative is a place in the role's band, instead of PRIORITY %s",
+                                o->priority_operand);
+        return 0;
+}
+
+void options_timing(const struct options *o, uint64_t *ret_period_ns,
+                    uint64_t *ret_computation_ns) {
+        uint64_t period_ns = 0;
+
+        if (o->rate > 0)
+                period_ns = o->frames * UINT64_C(1000000000) / o->rate;
+        *ret_period_ns = period_ns;
+        *ret_computation_ns = period_ns * o->load_percent / 100;
+}
+
 /* The other options. Returns 0, or the exit status. */
 static int take_option(struct options *o, int c) {
         int64_t number = 0;
@@ -258,6 +339,15 @@ static int take_option(struct options *o, int c) {
         case OPTION_JSON:
                 o->json = true;
                 return 0;
+        case OPTION_OR_LESS:
+                o->or_less = true;
+                return 0;
+        case OPTION_RELATIVE:
+        case OPTION_FEEDS:
+        case OPTION_RATE:
+        case OPTION_FRAMES:
+        case OPTION_LOAD:
+                return take_timing(o, c);
         case OPTION_MEMLOCK:
         case OPTION_CPU_LATENCY:
         case OPTION_BLOCK_QUEUE:
@@ -384,7 +474,8 @@ struct values options_values(const struct options *o) {
 }
 
 bool options_lack_priority(const struct options *o) {
-        return o->sched_wanted && policy_is_realtime(o->scheduling.policy) && !o->priority_operand;
+        return o->sched_wanted && policy_is_realtime(o->scheduling.policy) &&
+               !o->priority_operand && !o->is_relative;
 }
 
 int options_parse(struct options *ret, const char *program, bool needs_command, int argc,
@@ -405,11 +496,13 @@ int options_parse(struct options *ret, const char *program, bool needs_command, 
         if (options.action == ACTION_RUN) {
                 status = options.pid_given ? settle_pid(&parse)
                                            : settle_command(&parse, needs_command);
+                if (status == 0)
+                        status = check_timing(&options);
                 if (status != 0)
                         return status;
         }
         options.sched_wanted =
-                options.policy_given || options.priority_operand ||
+                options.policy_given || options.priority_operand || options.is_relative ||
                 (!options.nice_wanted &&
                  (options.role || !resources_are_wanted(&options.resources)));
 

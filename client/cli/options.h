@@ -46,6 +46,13 @@ struct options {
         bool clamp;
         bool dry_run;
         unsigned lifetime_s;            /* 0: as long as the thread */
+        bool or_less;
+        bool is_relative;               /* --relative; there is no PRIORITY then */
+        int relative;
+        pid_t feeds_tid;
+        unsigned rate;                  /* --rate, --frames, --load: all three or none are given */
+        unsigned frames;
+        unsigned load_percent;
         struct resources resources;
 };
 
@@ -57,6 +64,10 @@ struct options {
  */
 int options_parse(struct options *ret, const char *program, bool needs_command, int argc,
                   char **argv);
+
+/* The timing that --rate, --frames and --load declare; both 0 if they do not. */
+void options_timing(const struct options *options, uint64_t *ret_period_ns,
+                    uint64_t *ret_computation_ns);
 
 /* What is asked for, to be put in words. */
 struct values options_values(const struct options *options);

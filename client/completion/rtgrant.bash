@@ -31,13 +31,15 @@ _rtgrant_reply() {
 _rtgrant_argument() {
         case $1 in
         --role) _rtgrant_reply "$(_rtgrant_roles)" ;;
-        --socket | --import-rtirq) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --socket | --import-rtirq | --check) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --sysroot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --block-queue) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --irq) _rtgrant_reply "$(_rtgrant_cards)" ;;
+        --relative) _rtgrant_reply "$(seq -2 2)" ;;
+        --feeds) _rtgrant_reply "$(_rtgrant_pids)" ;;
         --nice) _rtgrant_reply "$(seq -20 19)" ;;
-        -T | -P | -D | --sched-runtime | --sched-period | --sched-deadline | --lifetime | --reason | --memlock | --cpu-latency)
+        -T | -P | -D | --sched-runtime | --sched-period | --sched-deadline | --lifetime | --reason | --memlock | --cpu-latency | --rate | --frames | --load)
                 COMPREPLY=() ;;
         *) return 1 ;;
         esac
@@ -57,7 +59,7 @@ _rtgrant_scan() {
                 word=${COMP_WORDS[i]}
                 case $word in
                 --) ((command = i + 1)); return ;;
-                --role | --socket | --nice | --lifetime | --reason | --memlock | --cpu-latency | --block-queue | --irq | --sched-* | -T | -P | -D) ((i++)) ;;
+                --role | --socket | --nice | --lifetime | --reason | --memlock | --cpu-latency | --block-queue | --irq | --relative | --feeds | --rate | --frames | --load | --sched-* | -T | -P | -D) ((i++)) ;;
                 --pid) takes_pid=1 ;;
                 --*) ;;
                 -?*) if _rtgrant_is_cluster "$word" && [[ $word == *p* ]]; then takes_pid=1; fi ;;
@@ -72,8 +74,8 @@ _rtgrant_scan() {
         done
 }
 
-_rtgrant_options='--all-tasks --batch --block-queue --clamp --cpu-latency --deadline --dry-run --fifo --help --idle
-        --irq --json --lifetime --max --memlock --nice --other --pid --reason --reset-on-fork --role --rr --sched-deadline --sched-period
+_rtgrant_options='--all-tasks --batch --block-queue --clamp --cpu-latency --deadline --dry-run --feeds --fifo --frames --help --idle
+        --irq --json --lifetime --load --max --memlock --nice --or-less --other --pid --rate --reason --relative --reset-on-fork --role --rr --sched-deadline --sched-period
         --sched-runtime --socket --verbose --version
         -D -P -R -T -V -a -b -d -f -h -i -m -o -p -r -v'
 
@@ -151,6 +153,7 @@ _rtgrantctl() {
         revoke) options+=' --all --user' ;;
         irq) options='--all --help --import-rtirq --interval --json --sysroot' ;;
         doctor) options+=' --all --pid --sysroot' ;;
+        policy) options+=' --check' ;;
         esac
         if [[ $current == -* ]]; then
                 _rtgrant_reply "$options"

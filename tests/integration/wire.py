@@ -21,6 +21,7 @@ REVOKE = 8
 RELOAD = 9
 RESTORE_ALL = 10
 POLICY = 11
+WHY = 12
 REPLY = 0x8000
 EVENT = 0x4000
 
@@ -67,6 +68,7 @@ EVENT_RESTARTED = 10
 OFFERS_MAX = 16
 LEASES_MAX = 11
 POLICY_ENTRIES_MAX = 9
+STEPS_MAX = 22
 
 REASONS = {
     "none": 0,
@@ -240,6 +242,13 @@ RECORDS = {
         ("entry_size", "I"),
         ("entries", POLICY_ENTRIES_MAX, "policy_entry"),
     ),
+    "why_reply": (
+        ("reason", "I"),
+        ("n_steps", "I"),
+        ("step_size", "I"),
+        ("padding", "I"),
+        ("steps", STEPS_MAX, "step"),
+    ),
     "event": (
         ("kind", "I"),
         ("reason", "I"),
@@ -302,6 +311,14 @@ PARTS = {
         ("irq", "32s"),
         ("block", "32s"),
     ),
+    "step": (
+        ("role", "32s"),
+        ("rule", "120s"),
+        ("reason", "I"),
+        ("flags", "I"),
+        ("asked", "q"),
+        ("limit", "q"),
+    ),
     "policy_entry": (("section", "40s"), ("key", "32s"), ("value", "200s"), ("origin", "160s")),
 }
 
@@ -317,8 +334,9 @@ REQUESTS = {
     RELOAD: "plain",
     RESTORE_ALL: "plain",
     POLICY: "list",
+    WHY: "acquire",
 }
-REPLIES = {HELLO: "hello_reply", LIST: "list_reply", POLICY: "policy_reply"}
+REPLIES = {HELLO: "hello_reply", LIST: "list_reply", POLICY: "policy_reply", WHY: "why_reply"}
 
 
 def layout(name):
@@ -397,6 +415,8 @@ def decode(data):
         record.offers = array("offer", record.offers, record.n_offers, record.offer_size)
     elif name == "list_reply":
         record.leases = array("lease", record.leases, record.n_leases, record.lease_size)
+    elif name == "why_reply":
+        record.steps = array("step", record.steps, record.n_steps, record.step_size)
     elif name == "policy_reply":
         record.entries = array("policy_entry", record.entries, record.n_entries, record.entry_size)
     return record

@@ -97,6 +97,14 @@ static void print_listings(void) {
         FIELD(list_reply, reason), FIELD(list_reply, n_leases), FIELD(list_reply, next);
         FIELD(list_reply, lease_size), FIELD(list_reply, padding), FIELD(list_reply, leases);
 
+        RECORD(step);
+        FIELD(step, role), FIELD(step, rule), FIELD(step, reason), FIELD(step, flags);
+        FIELD(step, asked), FIELD(step, limit);
+
+        RECORD(why_reply);
+        FIELD(why_reply, reason), FIELD(why_reply, n_steps), FIELD(why_reply, step_size);
+        FIELD(why_reply, padding), FIELD(why_reply, steps);
+
         RECORD(policy_entry);
         FIELD(policy_entry, section), FIELD(policy_entry, key);
         FIELD(policy_entry, value), FIELD(policy_entry, origin);
@@ -115,7 +123,7 @@ static void print_numbers(void) {
         NUMBER(VERSION), NUMBER(RECORD_MAX);
         NUMBER(HELLO), NUMBER(ACQUIRE), NUMBER(UPDATE), NUMBER(RENEW), NUMBER(RELEASE);
         NUMBER(LIST), NUMBER(WATCH), NUMBER(REVOKE), NUMBER(RELOAD), NUMBER(RESTORE_ALL);
-        NUMBER(POLICY), NUMBER(REPLY), NUMBER(EVENT);
+        NUMBER(POLICY), NUMBER(WHY), NUMBER(REPLY), NUMBER(EVENT);
         NUMBER(WANT_SCHED), NUMBER(WANT_NICE), NUMBER(WANT_MEMLOCK), NUMBER(WANT_CPU_LATENCY);
         NUMBER(WANT_IRQ), NUMBER(WANT_BLOCK_QUEUE);
         NUMBER(LIFETIME_THREAD), NUMBER(LIFETIME_CONNECTION), NUMBER(LIFETIME_SECONDS);
@@ -128,7 +136,7 @@ static void print_numbers(void) {
         NUMBER(LEASE_IN_FORCE), NUMBER(LEASE_CHANGED), NUMBER(LEASE_DEMOTED);
         NUMBER(EVENT_GRANTED), NUMBER(EVENT_UPDATED), NUMBER(EVENT_ENDED), NUMBER(EVENT_REVOKED);
         NUMBER(EVENT_CHANGED), NUMBER(EVENT_LOWERED);
-        NUMBER(OFFERS_MAX), NUMBER(LEASES_MAX), NUMBER(POLICY_ENTRIES_MAX);
+        NUMBER(OFFERS_MAX), NUMBER(LEASES_MAX), NUMBER(POLICY_ENTRIES_MAX), NUMBER(STEPS_MAX);
 }
 
 static void print_reasons(void) {

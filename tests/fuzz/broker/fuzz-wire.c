@@ -17,7 +17,7 @@ static const size_t sizes[] = {
         [WIRE_HELLO] = 24,  [WIRE_ACQUIRE] = 336,    [WIRE_UPDATE] = 80,
         [WIRE_RENEW] = 40,  [WIRE_RELEASE] = 40,     [WIRE_LIST] = 32,
         [WIRE_WATCH] = 32,  [WIRE_REVOKE] = 40,      [WIRE_RELOAD] = 16,
-        [WIRE_POLICY] = 32, [WIRE_RESTORE_ALL] = 16,
+        [WIRE_POLICY] = 32, [WIRE_WHY] = sizeof(struct wire_acquire), [WIRE_RESTORE_ALL] = 16,
 };
 
 static bool is_zero(const void *from, size_t size) {
@@ -146,7 +146,7 @@ static void check_request(const union wire_request *request, const char *record,
 
         REQUIRE(request->header.size == size && size <= WIRE_RECORD_MAX);
         REQUIRE(request->header.version == WIRE_VERSION);
-        REQUIRE(verb >= WIRE_HELLO && verb <= WIRE_POLICY);
+        REQUIRE(verb >= WIRE_HELLO && verb <= WIRE_WHY);
         REQUIRE(size >= sizes[verb] && memcmp(request, record, sizes[verb]) == 0);
         REQUIRE(is_zero(record + sizes[verb], size - sizes[verb]));
         REQUIRE(is_zero((const uint8_t *) request + sizes[verb], sizeof(*request) - sizes[verb]));

@@ -43,6 +43,7 @@ static const struct form forms[] = {
         { WIRE_RELOAD, sizeof(struct wire_plain) },
         { WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
         { WIRE_POLICY, sizeof(struct wire_list) },
+        { WIRE_WHY, sizeof(struct wire_acquire) },
 };
 
 static uint64_t some_id(struct source *s) {

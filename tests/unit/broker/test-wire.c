@@ -33,6 +33,7 @@ static const struct form forms[] = {
         { "RELOAD", WIRE_RELOAD, sizeof(struct wire_plain) },
         { "RESTORE_ALL", WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
         { "POLICY", WIRE_POLICY, sizeof(struct wire_list) },
+        { "WHY", WIRE_WHY, sizeof(struct wire_acquire) },
 };
 
 /* A record in memory of its very size, for the address sanitizer; every byte of it is set. */
@@ -49,7 +50,8 @@ static uint8_t *make_record(const struct form *form, size_t length) {
         for (size_t i = sizeof(header); i < length && i < form->size; i++)
                 record[i] = (uint8_t) (i % 251 + 1);
         memcpy(record, &header, length < sizeof(header) ? length : sizeof(header));
-        if (form->verb == WIRE_ACQUIRE && length >= sizeof(struct wire_acquire)) {
+        if ((form->verb == WIRE_ACQUIRE || form->verb == WIRE_WHY) &&
+            length >= sizeof(struct wire_acquire)) {
                 struct wire_acquire *acquire = (struct wire_acquire *) record;
 
                 acquire->role[WIRE_ROLE_SIZE - 1] = '\0';
@@ -201,7 +203,7 @@ struct verb_case {
 
 static const struct verb_case verb_cases[] = {
         { "verb 0", 0 },
-        { "the verb behind the last", WIRE_POLICY + 1 },
+        { "the verb behind the last", WIRE_WHY + 1 },
         { "a verb of the far future", 0x3fff },
         { "a reply", WIRE_HELLO | WIRE_REPLY },
         { "an event", WIRE_EVENT },

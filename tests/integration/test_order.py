@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""What rtgrant and rtgrantctl show of order, timing and policy, and reloads under load."""
+
+import json
+import os
+
+import pytest
+
+import kernel
+import wire
+from agent import ALICE, BOB
+from daemon import wait_until
+from kernel import FIFO, OTHER, RR
+
+# ---- rtgrantctl policy --check ----
+
+
+def check(daemon, text, *options):
+    path = f"{daemon.directory}/checked.conf"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, 0o644)
+    return path, daemon.rtgrantctl(0, "policy", "--check", path, *options)
+
+
+def test_all_faults_of_a_file_at_once(daemon):
+    path, result = check(daemon, "[Role a]\nPriorty=1-20\nNice=5\nPriority=95-99\n[Brokr]\n")
+
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    assert f"{path}:2: unknown key Priorty= in [Role a], did you mean Priority=?" in lines
+    assert any(line.startswith(f"{path}:3: Nice=5: ") for line in lines)
+    assert any(line.startswith(f"{path}:4: Priority=95-99: ") for line in lines)
+    assert any(line.startswith(f"{path}:5: unknown section [Brokr]") for line in lines)
+
+
+def test_a_good_file_and_one_with_warnings(daemon):
+    _, good = check(daemon, "[Role a-role]\nPriority=21-22\n")
+    path, overlap = check(daemon, "[Role aa]\nPriority=1-20\n[Role bb]\nPriority=20-30\n", "--json")
+
+    assert (good.returncode, good.stdout.splitlines()[-1].endswith(": good")) == (0, True)
+    answer = json.loads(overlap.stdout)
+    assert overlap.returncode == 0 and answer["good"] and answer["faults"] == 0
+    assert any(message["kind"] == "warning" and message["place"] == f"{path}:4" and
+               "overlap" in message["text"] for message in answer["messages"])
+
+
+def test_a_check_needs_no_broker_and_says_what_is_missing(daemon):
+    result = daemon.rtgrantctl(BOB, "policy", "--check", "/nonexistent/policy.conf", "--socket",
+                               "/nonexistent/socket")
+
+    assert result.returncode == 1
+    assert "/nonexistent/policy.conf" in result.stdout
+
+
+# ---- who stands where ----
+
+
+def test_the_ladder_shows_what_is_in_force(daemon):
+    target, foreign = daemon.target(BOB), daemon.target(BOB)
+    kernel.sched_setattr(foreign.pid, FIFO, 33)
+    assert daemon.rtgrant(BOB, "-f", "-p", 9, target.pid).returncode == 0
+
+    ladder = json.loads(daemon.rtgrantctl(BOB, "status", "--json").stdout)["ladder"]
+    text = daemon.rtgrantctl(BOB, "status").stdout
+
+    assert [rung["priority"] for rung in ladder] == sorted(
+        (rung["priority"] for rung in ladder), reverse=True)
+    of = {rung["tid"]: rung for rung in ladder}
+    assert (of[target.pid]["priority"], of[target.pid]["kind"]) == (9, "lease")
+    assert of[target.pid]["role"] == "desktop"
+    assert (of[foreign.pid]["priority"], of[foreign.pid]["kind"]) == (33, "other")
+    assert any(rung["kind"] == "broker" and rung["priority"] == 96 for rung in ladder)
+    lines = text[text.index("Who stands where"):].splitlines()
+    at = [next(i for i, line in enumerate(lines) if word in line)
+          for word in ("61-70", f"{foreign.pid}", " 1-20", f"{target.pid}")]
+    assert at == sorted(at), text
+
+
+# ---- rtgrant ----
+
+
+def test_relative_priority(daemon):
+    target = daemon.target(ALICE)
+
+    result = daemon.rtgrant(ALICE, "--role", "studio", "-f", "--relative", "+2", "-p", target.pid)
+
+    assert result.returncode == 0, result.stderr
+    assert target.sched() == (FIFO, 70, 0, True)
+    wrong = daemon.rtgrant(ALICE, "--relative", "1", "-p", 5, target.pid)
+    assert wrong.returncode == 1 and "instead of PRIORITY" in wrong.stderr
+
+
+def test_declared_timing(daemon):
+    target = daemon.target(BOB)
+
+    result = daemon.rtgrant(BOB, "-f", "--rate", 48000, "--frames", 480, "--load", "50%", "-p", 5,
+                            target.pid)
+
+    assert result.returncode == 0, result.stderr
+    [lease] = daemon.client(BOB).list()
+    assert (lease.period_ns, lease.computation_ns) == (10_000_000, 5_000_000)
+    wrong = daemon.rtgrant(BOB, "--rate", 48000, "-p", 5, target.pid)
+    assert wrong.returncode == 1 and "go together" in wrong.stderr
+
+
+def test_a_client_below_its_server(daemon):
+    server, client = daemon.target(ALICE), daemon.target(BOB)
+    assert daemon.rtgrant(ALICE, "-f", "-p", 12, server.pid).returncode == 0
+
+    refused = daemon.rtgrant(BOB, "-f", "--feeds", server.pid, "-p", 12, client.pid)
+
+    assert refused.returncode == 3 and f"thread {server.pid}" in refused.stderr
+    clamped = daemon.rtgrant(BOB, "-f", "--feeds", server.pid, "--clamp", "-p", 15, client.pid)
+    assert clamped.returncode == 0, clamped.stderr
+    assert client.sched() == (FIFO, 11, 0, True)
+
+
+def test_or_less(make_daemon):
+    daemon = make_daemon().start({"Role desktop": {"Policy": "rr other"}})
+    result = daemon.rtgrant(BOB, "-f", "--or-less", "--json", 65, "true")
+
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert (answer["rung"], answer["policy"], answer["priority"]) == ("rr", "SCHED_RR", 20)
+
+    daemon.reload({"Role desktop": {"DenyUsers": "*"}})
+    result = daemon.rtgrant(BOB, "-f", "--or-less", 65, "sh", "-c", "echo it ran")
+    assert (result.returncode, result.stdout) == (0, "it ran\n")  # with a slice, or nothing
+    assert result.stderr
+
+
+def test_why_shows_the_kernels_part(daemon):
+    target = daemon.target(BOB)
+
+    text = daemon.rtgrantctl(BOB, "why", "-f", 90, "-p", target.pid)
+    part = json.loads(daemon.rtgrantctl(BOB, "why", "-f", 90, "-p", target.pid, "--json").stdout)
+
+    assert text.returncode == 3
+    assert "RLIMIT_RTPRIO" in text.stdout and "CAP_SYS_NICE: no" in text.stdout
+    limits = part["kernel"]["limits"]
+    soft, _ = kernel.prlimit(target.pid, kernel.RLIMIT_RTPRIO) if hasattr(kernel, "prlimit") else \
+        (int(limits["RLIMIT_RTPRIO"]["soft"]), 0)
+    assert limits["RLIMIT_RTPRIO"]["soft"] == str(soft)
+    assert limits["RLIMIT_RTPRIO"]["origin"]
+    assert part["kernel"]["cap_sys_nice"] is False
+
+
+def test_why_yes_says_which_role_and_why(daemon):
+    result = daemon.rtgrantctl(BOB, "why", "-f", 9)
+
+    assert result.returncode == 0
+    assert "the first that allows you" in result.stdout
+
+
+# ---- reloads under load ----
+
+
+def test_a_reload_lowers_and_keeps_a_thousand_leases(make_daemon):
+    daemon = make_daemon().start({
+        "Broker": {"ThreadsMax": 1200, "ThreadsPerUser": 1200, "GrantBurst": 2000},
+        "Role desktop": {"ThreadsPerUser": 1200},
+    })
+    client, watcher = daemon.client(BOB), daemon.client(BOB)
+    tids = [client.thread() for _ in range(1000)]
+    for i, tid in enumerate(tids):
+        assert client.acquire(tid=tid, priority=1 + i % 20).reason == "none"
+    assert watcher.watch().reason == "none"
+
+    daemon.reload({"Broker": {"ThreadsMax": 1200, "ThreadsPerUser": 1200, "GrantBurst": 2000},
+                   "Role desktop": {"ThreadsPerUser": 1200, "Priority": "1-10"}})
+
+    told = [watcher.event() for _ in range(500)]
+    assert {event.kind for event in told} == {wire.EVENT_LOWERED}
+    assert len({event.lease.tid for event in told}) == 500
+    assert [kernel.sched_getattr(tid).priority for tid in tids] == \
+        [min(1 + i % 20, 10) for i in range(1000)]
+    assert daemon.status().n_leases == 1000
+
+    with open(daemon.policy_path, "a", encoding="utf-8") as file:
+        file.write("[Role desktop]\nPriority=99\n")
+    refused = daemon.admin().request(wire.RELOAD)
+    assert refused.reason == "reload-failed"
+    assert daemon.policy_path in refused.explanation.text
+    assert daemon.status().state & wire.STATE_POLICY_BROKEN
+    assert daemon.status().n_leases == 1000
+
+    daemon.reload({"Broker": {"ThreadsMax": 1200, "ThreadsPerUser": 1200, "GrantBurst": 2000},
+                   "Role desktop": {"ThreadsPerUser": 1200, "Priority": "1-20"}})
+    assert daemon.status().n_leases == 1000  # what was lowered may be asked for again
+    assert client.acquire(tid=tids[19], priority=20).reason == "none"
+    assert kernel.sched_getattr(tids[19]).priority == 20

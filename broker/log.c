@@ -21,6 +21,8 @@
 #include "broker/cleanup.h"
 
 #define RING_LINES 128
+#define RING_KEPT 16 /* more, for messages to the service manager */
+#define RING_SIZE (RING_LINES + RING_KEPT)
 #define N_FIELDS 7
 
 #define LEVEL_NOTIFY (-1)       /* no line of the log: a state for the service manager */
@@ -42,7 +44,7 @@ struct log {
         unsigned head;                  /* next line to be written */
         unsigned n_lines;
         unsigned n_dropped;
-        struct line ring[RING_LINES];
+        struct line ring[RING_SIZE];
 };
 
 static bool stderr_is_journal(void) {
@@ -114,7 +116,7 @@ static void *log_thread(void *userdata) {
 
                 if (log->n_lines > 0) {
                         line = log->ring[log->head];
-                        log->head = (log->head + 1) % RING_LINES;
+                        log->head = (log->head + 1) % RING_SIZE;
                         log->n_lines--;
                 } else if (n_dropped > 0) {
                         line_lost(&line, n_dropped);
@@ -246,19 +248,21 @@ static void line_set_fields(struct line *line, const struct log_fields *fields) 
 
 /* The next free line of the ring, which becomes part of it; NULL if it is full. */
 static struct line *ring_push(struct log *log, int level) {
+        /* However much there is to log, the service manager waits for what it is told. */
+        unsigned room = level == LEVEL_NOTIFY ? RING_SIZE : RING_LINES;
         struct line *line;
 
         /* After a gap there has to be room to say so in its place, before what comes next. */
-        if (log->n_lines + (log->n_dropped > 0) >= RING_LINES) {
+        if (log->n_lines + (log->n_dropped > 0) >= room) {
                 log->n_dropped++;
                 return NULL;
         }
         if (log->n_dropped > 0) {
-                line_lost(&log->ring[(log->head + log->n_lines++) % RING_LINES], log->n_dropped);
+                line_lost(&log->ring[(log->head + log->n_lines++) % RING_SIZE], log->n_dropped);
                 log->n_dropped = 0;
         }
 
-        line = &log->ring[(log->head + log->n_lines++) % RING_LINES];
+        line = &log->ring[(log->head + log->n_lines++) % RING_SIZE];
         *line = (struct line) { .level = level };
         (void) pthread_cond_broadcast(&log->changed);
         return line;

@@ -106,7 +106,10 @@ static bool change_policy(struct broker *broker, const struct options *options,
         const struct scheduling *wanted = &options->scheduling;
         int r;
 
-        r = scheduling_write(thread->tid, wanted);
+        /* Bands, and what others have and declare, only the broker knows. */
+        r = options->is_relative || options->feeds_tid > 0 || options->rate > 0
+                    ? -EPERM
+                    : scheduling_write(thread->tid, wanted);
         if (r == -EPERM && !policy_is_realtime(wanted->policy) && wanted->policy != POLICY_DEADLINE)
                 lower(broker, options, thread, change);
         else

@@ -538,6 +538,8 @@ int options_complete(struct options *o) {
                 return complain_of_priority(o, min, max);
         if (s->policy != POLICY_DEADLINE && (s->runtime_ns || s->deadline_ns || s->period_ns))
                 return complain(o, STATUS_FAILED, "-T, -P and -D belong to SCHED_DEADLINE (-d)");
+        if (o->is_relative && policy_is_realtime(s->policy))
+                min = 0; /* the broker knows the band */
         if (number < min || number > max)
                 return complain_of_priority(o, min, max);
         s->priority = (int) number;

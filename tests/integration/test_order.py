@@ -118,7 +118,8 @@ def test_a_client_below_its_server(daemon):
 
 def test_or_less(make_daemon):
     daemon = make_daemon().start({"Role desktop": {"Policy": "rr other"}})
-    result = daemon.rtgrant(BOB, "-f", "--or-less", "--json", 65, "true")
+    result = daemon.rtgrant(BOB, "-f", "--or-less", "--role", "studio", "--json", 65,
+                            "true")
 
     assert result.returncode == 0, result.stderr
     answer = json.loads(result.stdout)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# Completion for rtgrant and rtgrantctl in bash. Works with and without the bash-completion package.
+# Completion for rtgrant, rtgrantctl and rtgrant-latency in bash. Works with and without the bash-completion package.
 
 # The roles of the policy in force, one a line; nothing if there is no broker.
 _rtgrant_roles() {
@@ -164,5 +164,30 @@ _rtgrantctl() {
         fi
 }
 
+_rtgrant_latency() {
+        local previous=${COMP_WORDS[COMP_CWORD - 1]}
+
+        COMPREPLY=()
+        _rtgrant_argument "$previous" && return
+        case $previous in
+        --loads) _rtgrant_reply 'none cpu proc disk-write disk-copy disk-read memory fork network' ;;
+        --compare) _rtgrant_reply 'priority cpu-latency irq governor' ;;
+        --fail-on) _rtgrant_reply 'overruns late worse' ;;
+        --sweep) _rtgrant_reply max_sectors_kb ;;
+        --stream) _rtgrant_reply 'auto alsa jack pipewire' ;;
+        --cpu) _rtgrant_reply any ;;
+        --plot) mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --directory) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --as-user) mapfile -t COMPREPLY < <(compgen -u -- "${COMP_WORDS[COMP_CWORD]}") ;;
+        --rate | --frames | --periods | --load | --duration | --priority | --inject | --with) ;;
+        *)
+                _rtgrant_reply '--as-user --compare --cpu --csv --cyclictest --direct --directory --duration
+                        --fail-on --frames --help --inject --irq --json --load --loads --periods --plot
+                        --priority --rate --role --socket --stream --sweep --sysroot --version --with'
+                ;;
+        esac
+}
+
 complete -F _rtgrant rtgrant
+complete -F _rtgrant_latency rtgrant-latency
 complete -F _rtgrantctl rtgrantctl

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 DECLARED = re.compile(r'^ +\{ "([a-z-]+)", (?:no|required)_argument', re.M)
-EXAMPLE = re.compile(r"^  rtgrant(?:ctl)? ", re.M)
+EXAMPLE = re.compile(r"^  rtgrant(?:ctl|-latency)? ", re.M)
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
 
 

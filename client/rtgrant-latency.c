@@ -56,7 +56,8 @@ static int become(const char *name) {
 
         if (!user)
                 return -ENOENT;
-        if (initgroups(name, user->pw_gid) < 0 || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
+        if (initgroups(name, user->pw_gid) < 0 ||
+            setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
             setresuid(user->pw_uid, user->pw_uid, user->pw_uid) < 0)
                 return -errno;
         (void) prctl(PR_SET_DUMPABLE, 1); /* lost by that; without it /proc/self is root's */

@@ -13,7 +13,7 @@ static struct counter *find(struct counters *c, const char *name) {
                         return &c->all[i];
         if (c->n == COUNTERS_MAX)
                 return NULL;
-        c->all[c->n] = (struct counter) { 0 };
+        c->all[c->n] = (struct counter){ 0 };
         (void) snprintf(c->all[c->n].name, sizeof(c->all[c->n].name), "%s", name);
         return &c->all[c->n++];
 }

@@ -18,9 +18,9 @@
 #include "client/cli/cleanup.h"
 #include "client/latency/run.h"
 
-#define TURNS 3
+#define TURNS   3
 #define TURN_NS 1000000000ULL
-#define BUCKETS 20000           /* of 1 µs, as cyclictest has them */
+#define BUCKETS 20000 /* of 1 µs, as cyclictest has them */
 
 struct counts {
         uint64_t of_us[BUCKETS];
@@ -64,9 +64,11 @@ uint64_t crosscheck_parse(FILE *file, uint32_t *ret_p50_us, uint32_t *ret_p99_us
 
 static void exec_cyclictest(const struct run *run, bool realtime, int fd) {
         char interval[40], loops[40], histogram[40], cpu[40], priority[40];
-        const char *argv[24] = { "cyclictest", "-q", "-t1", interval, loops, histogram,
-                                 "--default-system", priority,
-                                 realtime ? "--policy=fifo" : "--policy=other" };
+        const char *argv[24] = {
+                "cyclictest",       "-q",     "-t1",
+                interval,           loops,    histogram,
+                "--default-system", priority, realtime ? "--policy=fifo" : "--policy=other"
+        };
 
         (void) snprintf(interval, sizeof(interval), "--interval=%lu",
                         (unsigned long) (run->period_ns / 1000));

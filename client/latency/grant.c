@@ -31,7 +31,7 @@ int grant_acquire(struct grant *grant, const struct grant_request *g, struct gra
         unsigned waited = 0;
         int r;
 
-        ret->answer = (struct rtgrant_answer) { .size = sizeof(ret->answer) };
+        ret->answer = (struct rtgrant_answer){ .size = sizeof(ret->answer) };
         r = g->direct ? 0 : rtgrant_open(&grant->handle, g->socket, 5000);
         while (r >= 0) {
                 r = rtgrant_acquire(grant->handle, &request, &ret->answer);

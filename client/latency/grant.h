@@ -14,7 +14,7 @@ struct grant_request {
         const char *role;
         int policy;
         int priority;
-        bool direct;            /* by the caller's own right if that suffices */
+        bool direct; /* by the caller's own right if that suffices */
         unsigned cpu_latency_us;
         const char *irq;
         const char *block;
@@ -22,7 +22,7 @@ struct grant_request {
 };
 
 struct grant_result {
-        int error;              /* as rtgrant_acquire(); -EOPNOTSUPP if a part was not given */
+        int error; /* as rtgrant_acquire(); -EOPNOTSUPP if a part was not given */
         struct rtgrant_answer answer;
 };
 

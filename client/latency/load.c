@@ -23,11 +23,11 @@
 
 #include "client/cli/cleanup.h"
 
-#define FILE_BYTES (64U << 20)
-#define MEMORY_BYTES (64U << 20)
-#define CHUNK (256U << 10)
-#define CPUS_MAX 64
-#define STORM 4
+#define FILE_BYTES      (64U << 20)
+#define MEMORY_BYTES    (64U << 20)
+#define CHUNK           (256U << 10)
+#define CPUS_MAX        64
+#define STORM           4
 #define CPU_SECONDS_MAX 7200
 
 static void die_with_parent(pid_t parent) {

@@ -14,7 +14,7 @@
 
 struct load {
         const char *name;
-        const char *text;       /* what it does, for people */
+        const char *text;                                        /* what it does, for people */
         void (*run)(const char *directory, const char *command); /* in a child; never returns */
         int uses_disk;
 };

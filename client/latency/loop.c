@@ -167,7 +167,7 @@ static uint64_t run_cycle(struct loop *loop, uint64_t due, int schedstat) {
         loop->minor_faults += o.minor_faults;
         loop->major_faults += o.major_faults;
         loop->preempted += (uint64_t) (after.ru_nivcsw - before.ru_nivcsw);
-        loop->samples[loop->n++] = (struct sample) { cut(o.woke - due), cut(o.done - due) };
+        loop->samples[loop->n++] = (struct sample){ cut(o.woke - due), cut(o.done - due) };
         if (o.done - due > loop->deadline_ns) {
                 if (loop->n_overruns < OVERRUNS_MAX)
                         loop->overruns[loop->n_overruns] = o;
@@ -237,7 +237,7 @@ static void *run_thread(void *userdata) {
 int loop_init(struct loop *loop, size_t n_max) {
         size_t size = n_max * sizeof(*loop->samples);
 
-        *loop = (struct loop) { .n_max = n_max };
+        *loop = (struct loop){ .n_max = n_max };
         loop->samples = mmap(NULL, size, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
         if (loop->samples == MAP_FAILED) {

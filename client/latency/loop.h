@@ -18,20 +18,20 @@
 
 /* Why a cycle was not done in time: what took most of it. */
 enum cause {
-        CAUSE_TIMER,            /* the timer or an interrupt came late, or the CPU slept deep */
-        CAUSE_NOT_RUNNING,      /* runnable, but others had the CPU */
-        CAUSE_WORK,             /* it ran all the time, and longer than planned */
-        CAUSE_PAGE_FAULT,       /* neither ran nor could: waited for memory */
+        CAUSE_TIMER,       /* the timer or an interrupt came late, or the CPU slept deep */
+        CAUSE_NOT_RUNNING, /* runnable, but others had the CPU */
+        CAUSE_WORK,        /* it ran all the time, and longer than planned */
+        CAUSE_PAGE_FAULT,  /* neither ran nor could: waited for memory */
 };
 
 const char *cause_to_string(enum cause cause);
 
 /* All times in nanoseconds. */
 struct overrun {
-        uint64_t due, woke, done;       /* CLOCK_MONOTONIC */
-        uint64_t wake_wait;             /* runnable but not running, until it woke up */
-        uint64_t work_wait;             /* the same, at work */
-        uint64_t work_cpu;              /* CPU time of the work */
+        uint64_t due, woke, done; /* CLOCK_MONOTONIC */
+        uint64_t wake_wait;       /* runnable but not running, until it woke up */
+        uint64_t work_wait;       /* the same, at work */
+        uint64_t work_cpu;        /* CPU time of the work */
         uint32_t minor_faults, major_faults;
         int cpu;
 };
@@ -44,14 +44,14 @@ struct split {
 /* @work_ns is what the work was planned to take. */
 enum cause overrun_split(const struct overrun *overrun, uint64_t work_ns, struct split *ret);
 
-#define OVERRUNS_MAX 256        /* of one slice that are looked into; more are only counted */
+#define OVERRUNS_MAX 256 /* of one slice that are looked into; more are only counted */
 
 struct loop {
         /* what to do */
         uint64_t period_ns, deadline_ns, work_ns;
-        uint64_t units;         /* of work in a cycle, see loop_calibrate() */
-        int cpu;                /* -1: any */
-        unsigned inject_each;   /* a cycle in so many is delayed by inject_ns; 0: none */
+        uint64_t units;       /* of work in a cycle, see loop_calibrate() */
+        int cpu;              /* -1: any */
+        unsigned inject_each; /* a cycle in so many is delayed by inject_ns; 0: none */
         uint64_t inject_ns;
         const struct grant_request *grant; /* borrowed; NULL: as the thread is */
 
@@ -64,7 +64,7 @@ struct loop {
         struct grant_result granted;
         int policy_after, priority_after;
         bool locked;
-        int error;              /* negative errno if it could not run at all */
+        int error; /* negative errno if it could not run at all */
         atomic_bool ended;
         pid_t tid;
         pthread_t thread;

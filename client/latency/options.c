@@ -320,7 +320,7 @@ static int settle(struct latency_options *o) {
 int latency_options_parse(struct latency_options *o, int argc, char **argv) {
         int c, status;
 
-        *o = (struct latency_options) {
+        *o = (struct latency_options){
                 .rate = 44100,
                 .frames = 128,
                 .periods = 2,
@@ -343,7 +343,8 @@ int latency_options_parse(struct latency_options *o, int argc, char **argv) {
 void latency_help(void) {
         fputs("Usage: rtgrant-latency [OPTION…]\n"
               "\n"
-              "Measures what real-time priority buys on this machine: a periodic thread, as of a sound\n"
+              "Measures what real-time priority buys on this machine: a periodic thread, as of a "
+              "sound\n"
               "program, with the broker's grant and without it, under one load after the other.\n"
               "\n"
               "The thread:\n"
@@ -357,7 +358,8 @@ void latency_help(void) {
               "      --cpu N|any       where it runs (the last CPU)\n"
               "      --duration S      seconds for each load and variant (5)\n"
               "The loads:\n"
-              "      --loads LIST      of none,cpu,proc,disk-write,disk-copy,disk-read,memory,fork,\n"
+              "      --loads LIST      of "
+              "none,cpu,proc,disk-write,disk-copy,disk-read,memory,fork,\n"
               "                        network (all)\n"
               "      --with COMMAND    a command of the shell as a load\n"
               "      --directory DIR   whose disk is used (/var/tmp)\n"
@@ -367,14 +369,16 @@ void latency_help(void) {
               "      --direct          by your own rights, if they suffice\n"
               "      --as-user USER    as root: be that user for all but watching who has the CPU\n"
               "      --socket PATH     where the broker listens\n"
-              "      --compare LIST    of priority,cpu-latency,irq,governor: with and without each\n"
+              "      --compare LIST    of priority,cpu-latency,irq,governor: with and without "
+              "each\n"
               "      --irq DEVICE      whose interrupt is meant by it (card:0)\n"
               "      --sweep max_sectors_kb  with each power of two, under the disk's loads\n"
               "The result:\n"
               "      --json, --csv     for scripts\n"
               "      --plot FILE       time lines and histograms, .svg or .png\n"
               "      --compare OLD.json  with an older run\n"
-              "      --fail-on LIST    of overruns,late,worse: exit with 5 if there were with the grant\n"
+              "      --fail-on LIST    of overruns,late,worse: exit with 5 if there were with the "
+              "grant\n"
               "      --cyclictest      measure the same with cyclictest(8) and compare\n"
               "      --inject US       for testing: one cycle of 100 works so much longer\n"
               "  -h, --help            this help\n"
@@ -383,11 +387,14 @@ void latency_help(void) {
               "Examples:\n"
               "  rtgrant-latency                                all loads, 90 seconds\n"
               "  rtgrant-latency --loads cpu,fork --duration 2  two of them, 8 seconds\n"
-              "  rtgrant-latency --stream auto --plot out.svg   with the deadline of what plays now\n"
+              "  rtgrant-latency --stream auto --plot out.svg   with the deadline of what plays "
+              "now\n"
               "  rtgrant-latency --with 'make -j8' --cpu 0      while a program is compiled\n"
-              "  rtgrant-latency --json >old.json; rtgrant-latency --compare old.json --fail-on worse\n"
+              "  rtgrant-latency --json >old.json; rtgrant-latency --compare old.json --fail-on "
+              "worse\n"
               "\n"
-              "Exit status: 0 done, 1 failed, 2 wrong usage, 3 the grant was refused, 4 no broker,\n"
+              "Exit status: 0 done, 1 failed, 2 wrong usage, 3 the grant was refused, 4 no "
+              "broker,\n"
               "5 what --fail-on named. See rtgrant-latency(1), rtgrant(1), rtgrantctl(1).\n",
               stdout);
 }

@@ -12,12 +12,12 @@
 #include "client/latency/load.h"
 
 #define LATENCY_PROGRAM "rtgrant-latency"
-#define LOADS_MAX 16
+#define LOADS_MAX       16
 
 enum fail_on {
-        FAIL_ON_OVERRUNS = 1 << 0,      /* with the grant */
-        FAIL_ON_LATE = 1 << 1,          /* later than half a period, with the grant */
-        FAIL_ON_WORSE = 1 << 2,         /* more overruns than in the older run */
+        FAIL_ON_OVERRUNS = 1 << 0, /* with the grant */
+        FAIL_ON_LATE = 1 << 1,     /* later than half a period, with the grant */
+        FAIL_ON_WORSE = 1 << 2,    /* more overruns than in the older run */
 };
 
 /* What is tried with and without, beside the priority. */
@@ -32,22 +32,22 @@ enum compared {
 struct latency_options {
         bool help, version;
         unsigned rate, frames, periods, load_percent;
-        int cpu;                        /* -1: any */
-        double duration_s;              /* of each load, with and without each */
+        int cpu;           /* -1: any */
+        double duration_s; /* of each load, with and without each */
         const struct load *loads[LOADS_MAX];
         size_t n_loads;
-        const char *command;            /* of the load "with"; NULL if none */
-        const char *directory;          /* for the disk's loads */
-        const char *stream;             /* NULL: rate and frames as given */
-        const char *sysroot;            /* where /proc is looked for by stream */
+        const char *command;   /* of the load "with"; NULL if none */
+        const char *directory; /* for the disk's loads */
+        const char *stream;    /* NULL: rate and frames as given */
+        const char *sysroot;   /* where /proc is looked for by stream */
         struct grant_request grant;
-        unsigned compare;               /* enum compared */
+        unsigned compare; /* enum compared */
         bool sweep_max_sectors;
-        const char *old_run;            /* a file of --json */
-        const char *plot;               /* a file, .svg or .png */
+        const char *old_run; /* a file of --json */
+        const char *plot;    /* a file, .svg or .png */
         bool json, csv, cyclictest;
-        unsigned fail_on;               /* enum fail_on */
-        unsigned inject_us;             /* for testing: own work that takes longer by so much */
+        unsigned fail_on;   /* enum fail_on */
+        unsigned inject_us; /* for testing: own work that takes longer by so much */
         const char *as_user;
 };
 

@@ -14,14 +14,14 @@
 
 #include "client/latency/report.h"
 
-#define WIDTH 1200.0
-#define STRIP 150.0
-#define LEFT 70.0
-#define RIGHT 20.0
-#define TOP 50.0
-#define GAP 34.0
-#define HISTOGRAM 260.0
-#define POINTS_MAX 4000         /* of a strip; of more cycles the worst of each few is drawn */
+#define WIDTH      1200.0
+#define STRIP      150.0
+#define LEFT       70.0
+#define RIGHT      20.0
+#define TOP        50.0
+#define GAP        34.0
+#define HISTOGRAM  260.0
+#define POINTS_MAX 4000 /* of a strip; of more cycles the worst of each few is drawn */
 
 static const double colours[][3] = {
         { 0.80, 0.25, 0.20 }, { 0.15, 0.45, 0.75 }, { 0.20, 0.60, 0.30 },
@@ -108,7 +108,7 @@ static void draw_strip(cairo_t *c, const struct run *run, const struct row *row,
 
 static void sum_histogram(const struct run *run, const struct variant *variant,
                           struct histogram *ret) {
-        *ret = (struct histogram) { 0 };
+        *ret = (struct histogram){ 0 };
         for (size_t i = 0; i < run->n_rows; i++)
                 for (size_t b = 0; run->rows[i].variant == variant && b < HISTOGRAM_BUCKETS; b++)
                         ret->counts[b] += run->rows[i].histogram.counts[b];
@@ -218,5 +218,7 @@ int report_plot(const struct run *run, const char *path) {
         if (status == CAIRO_STATUS_SUCCESS)
                 status = cairo_surface_status(surface);
         cairo_surface_destroy(surface);
-        return status == CAIRO_STATUS_SUCCESS ? 0 : status == CAIRO_STATUS_NO_MEMORY ? -ENOMEM : -EIO;
+        return status == CAIRO_STATUS_SUCCESS     ? 0
+               : status == CAIRO_STATUS_NO_MEMORY ? -ENOMEM
+                                                  : -EIO;
 }

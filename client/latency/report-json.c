@@ -107,10 +107,10 @@ static json_object *make_variant(const struct run *run, const struct variant *v)
         json_add_text(object, "role", v->grant.role ?: "");
         json_add_int(object, "overruns", (int64_t) run_overruns(run, v));
         add_us(object, "longest_delay_us", extra);
-        frames = v->unusable ? 0
-                             : stats_smallest_buffer(extra, run->options->rate,
-                                                     run->options->periods,
-                                                     run->options->load_percent / 100.0);
+        frames = v->unusable
+                         ? 0
+                         : stats_smallest_buffer(extra, run->options->rate, run->options->periods,
+                                                 run->options->load_percent / 100.0);
         if (frames > 0)
                 json_add_int(object, "smallest_frames", frames);
         else
@@ -168,7 +168,8 @@ json_object *report_json(const struct run *run) {
 static const char *string_of(json_object *object, const char *key) {
         json_object *value;
 
-        return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value) : NULL;
+        return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value)
+                                                              : NULL;
 }
 
 static double number_of(json_object *object, const char *key) {

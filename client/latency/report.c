@@ -12,9 +12,9 @@
 #include "client/cli/table.h"
 #include "client/cli/text.h"
 
-#define CELL 24
-#define BAR 40
-#define DETAILS 3               /* overruns of a row that are told of one by one */
+#define CELL    24
+#define BAR     40
+#define DETAILS 3 /* overruns of a row that are told of one by one */
 
 static void number(char cell[CELL], double value) {
         (void) snprintf(cell, CELL, value < 100 ? "%.1f" : "%.0f", value);
@@ -43,7 +43,10 @@ static void add_row(struct table *table, const struct row *row) {
         (void) snprintf(cells[13], CELL, "%" PRIu64, row->preempted);
         for (size_t i = 0; i < ELEMENTS(cells); i++)
                 pointers[2 + i] = cells[i];
-        table_add(table, s->overruns ? STYLE_BAD : s->late_half ? STYLE_WARNING : STYLE_PLAIN,
+        table_add(table,
+                  s->overruns    ? STYLE_BAD
+                  : s->late_half ? STYLE_WARNING
+                                 : STYLE_PLAIN,
                   pointers);
 }
 
@@ -189,10 +192,11 @@ static void print_crosscheck(const struct crosscheck *c) {
 }
 
 void report_text(const struct run *run) {
-        static const char *const headers[] = { "LOAD",     "VARIANT", "CYCLES", "MIN µs", "P50",
-                                               "P99",      "P99.9",   "MAX",    "OVERRUNS",
-                                               "LATE>1/2", "%<0.1ms", "%<0.2",  "%<1",
-                                               "%<2",      "FAULTS",  "PREEMPTED", NULL };
+        static const char *const headers[] = { "LOAD",     "VARIANT",  "CYCLES",  "MIN µs",
+                                               "P50",      "P99",      "P99.9",   "MAX",
+                                               "OVERRUNS", "LATE>1/2", "%<0.1ms", "%<0.2",
+                                               "%<1",      "%<2",      "FAULTS",  "PREEMPTED",
+                                               NULL };
         _cleanup_(cleanup_table) struct table *table = table_new(headers);
 
         print_settings(run);

@@ -13,7 +13,7 @@
 #include "client/cli/cleanup.h"
 #include "client/latency/variants.h"
 
-#define SLICE_NS 1000000000ULL
+#define SLICE_NS    1000000000ULL
 #define INJECT_EACH 100
 
 static volatile sig_atomic_t interrupted;
@@ -31,7 +31,7 @@ static void sleep_ms(long ms) {
 int run_init(struct run *run, const struct latency_options *o) {
         unsigned kb;
 
-        *run = (struct run) { .options = o, .watch_error = -EACCES, .max_sectors_kb = -1 };
+        *run = (struct run){ .options = o, .watch_error = -EACCES, .max_sectors_kb = -1 };
         run->period_ns = (uint64_t) o->frames * 1000000000ULL / o->rate;
         run->deadline_ns = run->period_ns * (o->periods - 1);
         run->work_ns = run->period_ns * o->load_percent / 100;

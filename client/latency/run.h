@@ -13,14 +13,14 @@
 #include "client/latency/switches.h"
 
 #define VARIANTS_MAX 16
-#define NOTED_MAX 64            /* overruns of a row that are told of */
-#define WATCHED_MAX 64          /* CPUs whose switches are recorded */
+#define NOTED_MAX    64 /* overruns of a row that are told of */
+#define WATCHED_MAX  64 /* CPUs whose switches are recorded */
 
 struct variant {
         char name[32];
         bool granted;
         struct grant_request grant;
-        bool unusable;          /* refused or not to be had; then: */
+        bool unusable; /* refused or not to be had; then: */
         int error;
         char why[700];
 };
@@ -31,7 +31,7 @@ struct noted {
         enum cause cause;
         size_t n_culprits;
         struct culprit culprits[CULPRITS_MAX];
-        bool incomplete;        /* records were lost */
+        bool incomplete; /* records were lost */
 };
 
 /* A load under a variant. */
@@ -46,7 +46,7 @@ struct row {
         struct noted noted[NOTED_MAX];
         size_t n_noted;
         struct counters counters;
-        int policy, priority;   /* in force at the end */
+        int policy, priority; /* in force at the end */
 };
 
 struct crosscheck {
@@ -54,7 +54,7 @@ struct crosscheck {
         int policy;
         uint32_t own_p50_us, own_p99_us, other_p50_us, other_p99_us;
         uint64_t own_n, other_n;
-        char why[128];          /* not done */
+        char why[128]; /* not done */
 };
 
 struct run {
@@ -62,14 +62,14 @@ struct run {
         uint64_t period_ns, deadline_ns, work_ns, units;
         struct variant variants[VARIANTS_MAX];
         size_t n_variants;
-        struct row *rows;       /* owned; load by load */
+        struct row *rows; /* owned; load by load */
         size_t n_rows;
         struct switches watched[WATCHED_MAX];
         size_t n_watched;
-        int watch_error;        /* why nobody can be named; 0: they can */
+        int watch_error; /* why nobody can be named; 0: they can */
         bool locked;
         bool interrupted;
-        int max_sectors_kb;     /* of the disk; -1: none */
+        int max_sectors_kb; /* of the disk; -1: none */
         struct crosscheck crosscheck;
         char role[32];
 };
@@ -77,7 +77,8 @@ struct run {
 int run_init(struct run *run, const struct latency_options *options);
 void run_done(struct run *run);
 
-/* Opens the records of switches: to be called with the rights there are, before they are dropped. */
+/* Opens the records of switches: to be called with the rights there are, before they are dropped.
+ */
 void run_watch(struct run *run);
 
 /* Errors: -ENOMEM, those of fork(2). */
@@ -93,7 +94,8 @@ uint64_t run_overruns(const struct run *run, const struct variant *variant);
 /* cyclictest beside our own loop without work. */
 void crosscheck_run(struct run *run);
 
-/* The percentiles of "cyclictest --histogram": lines of µs and count. Returns the number of samples. */
+/* The percentiles of "cyclictest --histogram": lines of µs and count. Returns the number of
+ * samples. */
 uint64_t crosscheck_parse(FILE *file, uint32_t *ret_p50_us, uint32_t *ret_p99_us);
 
 #endif

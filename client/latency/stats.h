@@ -10,8 +10,8 @@
 
 /* One cycle. 32 bits of nanoseconds are 4 s; what is longer is cut there. */
 struct sample {
-        uint32_t late_ns;       /* from the time it should have woken up until it did */
-        uint32_t done_ns;       /* from the time it should have woken up until its work was done */
+        uint32_t late_ns; /* from the time it should have woken up until it did */
+        uint32_t done_ns; /* from the time it should have woken up until its work was done */
 };
 
 #define WITHIN_BANDS 4
@@ -21,8 +21,8 @@ struct stats {
         size_t n;
         uint32_t min_ns, p50_ns, p99_ns, p999_ns, max_ns; /* of late_ns; 0 if there is none */
         uint32_t done_max_ns;
-        uint64_t overruns;      /* done later than the deadline */
-        uint64_t late_half;     /* woken up later than half a period: an error to jackd */
+        uint64_t overruns;  /* done later than the deadline */
+        uint64_t late_half; /* woken up later than half a period: an error to jackd */
         uint64_t within[WITHIN_BANDS];
 };
 
@@ -37,7 +37,7 @@ uint32_t stats_percentile(const uint32_t *sorted, size_t n, unsigned per_mille);
  * Log-linear: four buckets for each doubling, so that none is wider than a quarter of its value.
  * Bucket 0 is all below 1 µs.
  */
-#define HISTOGRAM_BUCKETS 93
+#define HISTOGRAM_BUCKETS 90
 
 struct histogram {
         uint64_t counts[HISTOGRAM_BUCKETS];

@@ -182,7 +182,7 @@ int stream_find(const char *which, const char *root, struct stream *ret) {
         for (size_t i = 0; i < ELEMENTS(kinds); i++) {
                 if (!all && strcmp(which, kinds[i].name) != 0)
                         continue;
-                *ret = (struct stream) { 0 };
+                *ret = (struct stream){ 0 };
                 r = kinds[i].find(root, ret);
                 if (r >= 0)
                         return r;

@@ -8,7 +8,7 @@
 
 struct stream {
         unsigned rate, frames, periods;
-        char from[160];         /* where it was found, for people */
+        char from[160]; /* where it was found, for people */
 };
 
 /*

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #define RING_BYTES (1U << 20)
-#define TEXTS_MAX 4096
-#define TASKS_MAX 256           /* that are told apart in one window */
+#define TEXTS_MAX  4096
+#define TASKS_MAX  256 /* that are told apart in one window */
 
 /* What sample_id_all appends to each record for PERF_SAMPLE_TID | PERF_SAMPLE_TIME. */
 struct sample_id {
@@ -79,11 +79,11 @@ static void add(struct switches *s, int32_t tid, uint64_t time_ns) {
                 s->lost++;
                 return;
         }
-        s->list[s->n++] = (struct switch_in) { time_ns, tid, find_name(s, tid) };
+        s->list[s->n++] = (struct switch_in){ time_ns, tid, find_name(s, tid) };
 }
 
 int switches_init(struct switches *s, int cpu) {
-        *s = (struct switches) { .cpu = cpu, .fd = -1 };
+        *s = (struct switches){ .cpu = cpu, .fd = -1 };
         s->list = calloc(SWITCHES_MAX, sizeof(*s->list));
         s->names = calloc(NAMES_MAX, sizeof(*s->names));
         s->texts = calloc(TEXTS_MAX, sizeof(*s->texts));
@@ -105,7 +105,7 @@ void switches_done(struct switches *s) {
         free(s->list);
         free(s->names);
         free(s->texts);
-        *s = (struct switches) { .fd = -1 };
+        *s = (struct switches){ .fd = -1 };
 }
 
 int switches_open(struct switches *s, int cpu) {
@@ -130,8 +130,8 @@ int switches_open(struct switches *s, int cpu) {
         if (s->fd < 0)
                 goto fail;
         s->ring_size = RING_BYTES;
-        s->ring = mmap(NULL, s->ring_size + (size_t) sysconf(_SC_PAGESIZE),
-                       PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+        s->ring = mmap(NULL, s->ring_size + (size_t) sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+                       MAP_SHARED, s->fd, 0);
         if (s->ring == MAP_FAILED) {
                 s->ring = NULL;
                 goto fail;

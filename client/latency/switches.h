@@ -12,16 +12,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define COMM_SIZE 16
-#define SWITCHES_MAX 200000     /* kept of one slice */
-#define NAMES_MAX 8192
+#define COMM_SIZE    16
+#define SWITCHES_MAX 200000 /* kept of one slice */
+#define NAMES_MAX    8192
 #define CULPRITS_MAX 5
 
 /* From @time_ns on, the thread @tid had the CPU. tid 0: nobody. */
 struct switch_in {
-        uint64_t time_ns;       /* CLOCK_MONOTONIC */
+        uint64_t time_ns; /* CLOCK_MONOTONIC */
         int32_t tid;
-        uint32_t name;          /* index of its name then */
+        uint32_t name; /* index of its name then */
 };
 
 /* Of one CPU. */
@@ -36,7 +36,7 @@ struct switches {
         struct name {
                 int32_t tid;
                 char comm[COMM_SIZE];
-        } *names;               /* owned; slots by tid, a newer one takes an older one's */
+        } * names;                /* owned; slots by tid, a newer one takes an older one's */
         char (*texts)[COMM_SIZE]; /* owned; the different names seen */
         uint32_t n_texts;
 };

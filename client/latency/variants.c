@@ -17,7 +17,7 @@
 static struct variant *add(struct run *run, const char *name, bool granted) {
         struct variant *variant = &run->variants[run->n_variants++];
 
-        *variant = (struct variant) { .granted = granted };
+        *variant = (struct variant){ .granted = granted };
         (void) snprintf(variant->name, sizeof(variant->name), "%s", name);
         if (granted)
                 variant->grant = run->options->grant;
@@ -90,8 +90,8 @@ static void add_sweep(struct run *run, const struct grant_request *grant) {
         struct variant *variant;
         char name[32];
 
-        for (unsigned kb = SECTORS_MIN_KB;
-             kb <= SECTORS_MAX_KB && run->n_variants < VARIANTS_MAX; kb *= 2) {
+        for (unsigned kb = SECTORS_MIN_KB; kb <= SECTORS_MAX_KB && run->n_variants < VARIANTS_MAX;
+             kb *= 2) {
                 (void) snprintf(name, sizeof(name), "max_sectors_kb %u", kb);
                 variant = add(run, name, true);
                 variant->grant = *grant;

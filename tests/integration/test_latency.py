@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""rtgrant-latency as an unprivileged user: what it measures, and what it leaves behind."""
+
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import kernel
+from agent import ALICE
+from daemon import NO_BUS, wait_until
+
+SHORT = ["--duration", "0.4", "--load", "10"]
+
+# Runs now and then for 5 ms of its own time, above what is measured; ends by itself in any case.
+HOG = """
+import ctypes, os, resource, sys, time
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+ctypes.CDLL(None).prctl(15, b"planted-hog", 0, 0, 0)
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+resource.setrlimit(resource.RLIMIT_RTTIME, (500000, 500000))
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
+print("ready", flush=True)
+while True:
+    end = time.thread_time_ns() + 5000000
+    while time.thread_time_ns() < end:
+        pass
+    time.sleep(0.05)
+"""
+
+
+def latency(daemon, uid, *arguments, **values):
+    return daemon.rtgrant(uid, *SHORT, *arguments, program="rtgrant_latency", **values)
+
+
+def rows_of(result):
+    return {(row["load"], row["variant"]): row for row in json.loads(result.stdout)["rows"]}
+
+
+@pytest.fixture
+def hog():
+    cpu = max(os.sched_getaffinity(0))
+    process = subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_with_and_without_the_grant(daemon):
+    result = latency(daemon, ALICE, "--loads", "none,fork", "--json")
+
+    assert result.returncode == 0, result.stderr
+    rows = rows_of(result)
+    assert set(rows) == {(load, v) for load in ("none", "fork") for v in ("without", "with")}
+    for (_, variant), row in rows.items():
+        assert row["cycles"] >= 100
+        assert row["min_us"] <= row["p50_us"] <= row["p99_us"] <= row["max_us"] <= row["done_max_us"]
+        assert sum(entry["count"] for entry in row["histogram"]) == row["cycles"]
+        assert row["injected"] == 0
+        expected = ("SCHED_FIFO", 61) if variant == "with" else ("SCHED_OTHER", 0)
+        assert (row["policy"], row["priority"]) == expected
+    assert daemon.leases() == []
+
+
+def test_the_role_and_priority_asked_for(daemon):
+    result = latency(daemon, ALICE, "--loads", "none", "--json", "--role", "desktop",
+                     "--priority", 7)
+
+    row = rows_of(result)["none", "with"]
+    assert (row["policy"], row["priority"]) == ("SCHED_FIFO", 7)
+
+
+@pytest.mark.parametrize("arguments", [["--role", "desktop", "--priority", "50"], ["--role", "x"]])
+def test_refused_it_measures_without(daemon, arguments):
+    result = latency(daemon, ALICE, "--loads", "none", *arguments)
+
+    assert result.returncode == 3, result.stderr
+    assert "with: refused: " in result.stdout
+    assert "none  without" in result.stdout
+    assert "none  with " not in result.stdout
+
+
+def test_no_broker(daemon):
+    result = latency(daemon, ALICE, "--loads", "none", "--socket", "/nonexistent/socket", "--csv")
+
+    assert result.returncode == 4
+    lines = result.stdout.splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [["none", "without"]]
+    assert len(lines[1].split(",")) == len(lines[0].split(","))
+
+
+def test_an_injected_delay_is_reported_with_its_length(daemon):
+    result = latency(daemon, ALICE, "--loads", "none", "--inject", 20000, "--json")
+
+    row = rows_of(result)["none", "with"]
+    assert row["injected"] >= 1
+    injected = [one for one in row["overrun_list"] if one["work_us"] >= 19000]
+    assert len(injected) == row["injected"]
+    # done 20 ms after a tenth of the period, where a period was allowed: nobody else above us
+    assert all(one["too_late_us"] > 16000 for one in injected)
+    assert "own work too long" in {one["cause"] for one in injected}
+
+
+def test_status_for_scripts(daemon, directory):
+    arguments = ["--loads", "none", "--inject", 20000, "--json"]
+    old = f"{directory}/old.json"
+
+    assert latency(daemon, ALICE, *arguments, "--fail-on", "overruns").returncode == 5
+    first = latency(daemon, ALICE, *arguments)
+    assert first.returncode == 0
+    report = json.loads(first.stdout)
+    for row in report["rows"]:
+        row["overruns"] = 0
+    with open(old, "w", encoding="utf-8") as file:
+        json.dump(report, file)
+    result = latency(daemon, ALICE, *arguments, "--compare", old, "--fail-on", "worse")
+    assert result.returncode == 5
+    assert "overruns 0 -> " in result.stderr
+    for row in report["rows"]:
+        row["overruns"] = 100000
+    with open(old, "w", encoding="utf-8") as file:
+        json.dump(report, file)
+    assert latency(daemon, ALICE, *arguments, "--compare", old, "--fail-on", "worse").returncode == 0
+    with open(old, "w", encoding="utf-8") as file:
+        file.write("[]")
+    assert latency(daemon, ALICE, *arguments, "--compare", old).returncode == 1
+
+
+def test_who_took_the_cpu_is_named(daemon, hog):
+    """As root for the records, as a user for all else."""
+    name = pwd.getpwuid(65534).pw_name
+    result = latency(daemon, 0, "--loads", "none", "--as-user", name, "--role", "desktop",
+                     "--duration", 1, "--json")
+
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    if not report["culprits_known"]:
+        pytest.skip("this kernel records no context switches for root")
+    hogged = [
+        culprit["us"]
+        for row in report["rows"] if row["variant"] == "with"
+        for overrun in row["overrun_list"] if not overrun["incomplete"]
+        for culprit in overrun["culprits"] if culprit["comm"] == "planted-hog"
+    ]
+    assert hogged, report["rows"]
+    assert max(hogged) > 4000, "a whole run of it is 5 ms"
+
+
+def test_a_stream_that_runs(daemon, directory):
+    for sub, text in (("sub0", "closed\n"),
+                      ("sub1", "rate: 96000 (96000/1)\nperiod_size: 256\nbuffer_size: 768\n")):
+        path = f"{directory}/machine/proc/asound/card0/pcm0p/{sub}"
+        os.makedirs(path)
+        with open(f"{path}/hw_params", "w", encoding="utf-8") as file:
+            file.write(text)
+
+    result = latency(daemon, ALICE, "--loads", "none", "--stream", "auto", "--json", "--sysroot",
+                     f"{directory}/machine")
+
+    report = json.loads(result.stdout)
+    assert (report["rate"], report["frames"], report["periods"]) == (96000, 256, 3)
+    assert report["deadline_us"] == pytest.approx(2 * 256e6 / 96000, abs=1)
+
+
+def test_compared_by_leases(daemon):
+    """What the role does not give is said, and the rest is measured."""
+    result = latency(daemon, ALICE, "--loads", "none", "--compare", "priority,governor,cpu-latency")
+
+    assert "priority+governor: the broker does not serve that here" in result.stdout
+    assert "priority+cpu-latency: refused: " in result.stdout
+    assert "none  with " in result.stdout
+
+
+def children_of(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z" and int(fields[1]) == pid:
+                found += [int(entry), *children_of(int(entry))]
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("load", [["--loads", "cpu"], ["--with", "sleep 300 & sleep 301"]])
+def test_no_load_outlives_it(daemon, load, how):
+    command = [daemon.programs.rtgrant_latency, *load, "--duration", "30", "--load", "10"]
+    if "--with" in load:
+        command += ["--loads", "none", "--duration", "2"]
+    process = subprocess.Popen(
+        command, env={**os.environ, **NO_BUS, "RTGRANT_SOCKET": daemon.socket_path}, user=ALICE,
+        group=ALICE, extra_groups=[], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+        preexec_fn=lambda: kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL),
+    )
+    try:
+        children = wait_until(lambda: len(found := children_of(process.pid)) >= 2 and found)
+    finally:
+        process.send_signal(how)
+        process.wait(timeout=60)
+
+    def alive(pid):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                return file.read().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    wait_until(lambda: not any(alive(pid) for pid in children), what="the end of the load")
+
+
+def test_pictures(daemon, directory):
+    for kind, magic in (("svg", b"<?xml"), ("png", b"\x89PNG")):
+        path = f"/var/tmp/rtgrant-latency-test-{os.getpid()}.{kind}"
+        result = latency(daemon, ALICE, "--loads", "none", "--plot", path)
+        if "built without cairo" in result.stderr:
+            pytest.skip("built without cairo")
+        assert result.returncode == 0, result.stderr
+        with open(path, "rb") as file:
+            assert file.read(len(magic)) == magic
+        os.unlink(path)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["--loads", "nothing"], ["--rate", "5"], ["--cpu", "x"], ["--duration", "0"],
+    ["--plot", "file.gif"], ["--compare", "prio"], ["--fail-on", "worse"], ["operand"],
+    ["--json", "--csv"], ["--stream", "oss"],
+])
+def test_wrong_usage(daemon, arguments):
+    result = latency(daemon, ALICE, *arguments)
+
+    assert result.returncode == 2
+    assert result.stderr.startswith("rtgrant-latency: ") and result.stdout == ""

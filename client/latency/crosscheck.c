@@ -158,7 +158,9 @@ void crosscheck_run(struct run *run) {
         if (r < 0 || counts[0].n == 0 || counts[1].n == 0) {
                 (void) snprintf(c->why, sizeof(c->why), "%s",
                                 r == -ENOENT ? "not installed (package rt-tests)"
-                                             : "could not be run");
+                                : geteuid() != 0
+                                        ? "it needs rights of its own, root or RLIMIT_RTPRIO"
+                                        : "could not be run");
                 return;
         }
         c->done = true;

@@ -21,7 +21,7 @@
 #define TOP        50.0
 #define GAP        34.0
 #define HISTOGRAM  260.0
-#define POINTS_MAX 4000 /* of a strip; of more cycles the worst of each few is drawn */
+#define POINTS_MAX 1000 /* of a strip; of more cycles the worst of each few is drawn */
 
 static const double colours[][3] = {
         { 0.80, 0.25, 0.20 }, { 0.15, 0.45, 0.75 }, { 0.20, 0.60, 0.30 },
@@ -79,26 +79,36 @@ static void draw_deadlines(cairo_t *c, const struct run *run, double x, double y
         text(c, 8, y + 4, "0");
 }
 
-static void draw_strip(cairo_t *c, const struct run *run, const struct row *row, size_t variant,
-                       double x, double y, double width) {
+/* One path for all of a strip's lines of a kind: a stroke for each would make huge files. */
+static void draw_cycles(cairo_t *c, const struct run *run, const struct row *row, double x,
+                        double y, double width, bool work) {
         size_t step = row->n / POINTS_MAX + 1;
-        char title[128];
+        struct sample worst;
+        double at;
 
         for (size_t i = 0; i < row->n; i += step) {
-                struct sample worst = row->samples[i];
-                double at = x + width * (double) i / (double) row->n;
-
+                worst = row->samples[i];
                 for (size_t j = i; j < i + step && j < row->n; j++)
                         if (row->samples[j].done_ns > worst.done_ns)
                                 worst = row->samples[j];
-                /* from below: the wake-up, dark; from there to the end of the work, pale */
-                cairo_set_line_width(c, width / POINTS_MAX > 0.5 ? width / POINTS_MAX : 0.5);
-                set_colour(c, variant, 0.25);
-                line(c, at, y - height_of(run, worst.late_ns), at,
-                     y - height_of(run, worst.done_ns));
-                set_colour(c, variant, 1);
-                line(c, at, y, at, y - height_of(run, worst.late_ns) - 0.5);
+                at = x + width * (double) i / (double) row->n;
+                cairo_move_to(c, at, y - (work ? height_of(run, worst.late_ns) : 0));
+                cairo_line_to(c, at,
+                              y - (work ? height_of(run, worst.done_ns)
+                                        : height_of(run, worst.late_ns) + 0.5));
         }
+        cairo_stroke(c);
+}
+
+static void draw_strip(cairo_t *c, const struct run *run, const struct row *row, size_t variant,
+                       double x, double y, double width) {
+        char title[128];
+
+        cairo_set_line_width(c, 0.5);
+        set_colour(c, variant, 0.25); /* from the wake-up to the end of the work, pale */
+        draw_cycles(c, run, row, x, y, width, true);
+        set_colour(c, variant, 1); /* and until the wake-up, dark */
+        draw_cycles(c, run, row, x, y, width, false);
         draw_deadlines(c, run, x, y, width);
         (void) snprintf(title, sizeof(title), "%s, %s: max %.2f ms, %lu overruns", row->load->name,
                         row->variant->name, row->stats.max_ns / 1e6,

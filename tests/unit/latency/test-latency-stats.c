@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -39,7 +39,8 @@
 
 /*
  * SYS_NICE: what it is for. IPC_LOCK: its own memory stays locked as it grows. SYS_PTRACE: owners
- * of user namespaces, and /proc mounted with hidepid=. SYS_RESOURCE: its own limits.
+ * of user namespaces, and /proc mounted with hidepid=. SYS_RESOURCE: its own limits, and how much memory
+ * others may lock.
  */
 #define CAPS_KEPT                                                                  \
         (CAP_BIT(CAP_SYS_NICE) | CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_PTRACE) | \

@@ -594,7 +594,9 @@ int64_t resource_held_value(const struct lease *lease, enum resource_index index
 void resource_to_string(enum resource_index index, int64_t value, char *buffer, size_t size) {
         switch (index) {
         case RESOURCE_MEMLOCK:
-                (void) snprintf(buffer, size, "%lld KiB of locked memory", (long long) value / 1024);
+                (void) snprintf(buffer, size, "%lld %s of locked memory",
+                                (long long) (value < 1024 ? value : value / 1024),
+                                value < 1024 ? "bytes" : "KiB");
                 return;
         case RESOURCE_CPU_LATENCY:
                 (void) snprintf(buffer, size, "wake-up latency %lld us", (long long) value);

@@ -15,7 +15,12 @@ from collections import namedtuple
 import kernel
 from agent import ALICE, BOB, CAROL
 from daemon import wait_until
-from polkit import ACTIONS, LOG_EACH, POLKITD
+
+POLKITD = "/usr/lib/polkit-1/polkitd"
+ACTIONS = pathlib.Path(__file__).resolve().parents[2] / "broker" / "dbus"
+
+# What a caller without a session is told when polkit says no; without logind nobody knows of sessions.
+NO = "no-active-session" if os.path.exists("/run/systemd/seats") else "not-authorized"
 
 RTKIT_DAEMON = "/usr/libexec/rtkit-daemon"
 KIT = "org.freedesktop.RealtimeKit1"
@@ -63,6 +68,14 @@ BUS = """<busconfig>
   <policy user="polkitd"><allow own="org.freedesktop.PolicyKit1"/></policy>
   <policy user="rtkit"><allow own="org.freedesktop.RealtimeKit1"/></policy>
 </busconfig>
+"""
+
+# Each question leaves a line in polkitd's log, so that questions can be counted.
+LOG_EACH = """polkit.addRule(function(action, subject) {
+    polkit.log("asked " + action.id + " role=" + action.lookup("role") +
+               " policy=" + action.lookup("policy") + " priority=" + action.lookup("priority") +
+               " nice=" + action.lookup("nice") + " program=" + action.lookup("program"));
+});
 """
 
 

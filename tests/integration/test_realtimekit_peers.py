@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""RealtimeKit's interface while polkit or the bus goes, hangs or comes back, and under floods."""
+
+import os
+import time
+
+import pytest
+
+import bus as bus_module
+from agent import ALICE, BOB
+from bus import Bus, KIT, KIT_PATH, OK
+from daemon import wait_until
+from kernel import RR
+from kit import ask_one_after_the_other, bus, knows, make_kit, policy, serve  # noqa: F401
+
+pytestmark = pytest.mark.skipif(not bus_module.is_here(),
+                                reason="no dbus-daemon, polkitd or python3-dbus")
+
+
+def test_who_is_gone_before_polkit_answers(serve, make_kit, bus):
+    daemon = serve()
+    leaving, staying = make_kit(), make_kit(BOB)
+
+    bus.hang()
+    leaving.start("MakeThreadRealtime", "tu", 0, 5)
+    wait_until(lambda: knows(daemon, leaving.pid), what="the question")
+    leaving.client.kill()
+    bus.go_on()
+
+    assert wait_until(lambda: staying.realtime(0, 5) == OK, 10)
+    assert daemon.status().n_leases == 1
+
+
+def test_polkit_killed_and_started(serve, make_kit, bus):
+    serve()
+    bus.kill()
+
+    assert make_kit().realtime(0, 5).error == "AccessDenied"
+    bus.start()
+    assert wait_until(lambda: make_kit().realtime(0, 5) == OK, 10)
+
+
+def test_without_polkit(make_daemon, make_kit):
+    bus = Bus(polkit=False)
+    try:
+        daemon = make_daemon().start(policy(), environment=bus.environment)
+        wait_until(lambda: bus_module.owner_of(bus, KIT) == daemon.pid, 10)
+        daemon.take_as_base()
+        kit = make_kit(on=bus)
+        assert kit.realtime(0, 5).error == "AccessDenied"
+        assert kit.high_priority(0, -5).error == "AccessDenied"
+        assert kit.high_priority(0, 5) == OK
+        kit.client.kill()
+
+        daemon.reload({**policy(Authority="static"), "Role desktop": {"AllowUsers": ALICE}})
+        allowed = make_kit(on=bus)
+        assert allowed.realtime(0, 5) == OK
+        assert make_kit(BOB, on=bus).realtime(0, 5).error == "AccessDenied"
+    finally:
+        bus.close()
+
+
+def test_too_many_messages_are_refused(serve, make_kit, bus):
+    serve(policy(MessageBurst=50, MessageRefill="1s"))
+
+    errors = make_kit().client.run(ask_one_after_the_other, bus.address, 200)
+
+    assert errors[""] >= 50 and errors["LimitsExceeded"] >= 100
+    assert make_kit(BOB).realtime(0, 5) == OK
+
+
+def ask_over_many_connections(agent, address, n):
+    """All of them open at a time."""
+    import dbus
+
+    connections = [dbus.bus.BusConnection(address) for _ in range(n)]
+    for _ in range(2):
+        for connection in connections:
+            connection.call_blocking(KIT, KIT_PATH, KIT, "MakeThreadRealtime", "tu", (0, 5))
+    agent.kept = connections
+    return [connection.get_unique_name() for connection in connections]
+
+
+def test_more_senders_than_are_remembered(serve, make_kit, bus):
+    daemon = serve()
+    kits = [make_kit(), make_kit(BOB)]
+
+    for kit in kits:
+        assert len(set(kit.client.run(ask_over_many_connections, bus.address, 200))) == 200
+
+    assert daemon.n_fds() < 320
+
+
+def test_the_bus_goes_and_comes_back(serve, make_kit, bus):
+    daemon = serve()
+    kit = make_kit()
+    over_socket = daemon.client(ALICE)
+    assert kit.realtime(0, 10) == OK
+
+    bus.kill_bus()
+    wait_until(lambda: "the system bus is gone" in daemon.log(), what="the line about it")
+    assert kit.sched() == (RR, 10, 0, True)
+    assert over_socket.hello().uid == ALICE
+    assert daemon.lease_of(kit.pid)
+
+    os.unlink(f"{bus.directory}/bus")
+    bus.kill()
+    bus.start_bus()
+    bus.start()
+    wait_until(lambda: bus_module.owner_of(bus, KIT) == daemon.pid, 20, "the name on the new bus")
+    again = make_kit()
+    assert wait_until(lambda: again.realtime(0, 5) == OK, 20, "a grant")
+    over_socket.close()
+    daemon.take_as_base()

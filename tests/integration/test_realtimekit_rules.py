@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""What rtgrantd promises to clients of RealtimeKit beyond the table."""
+
+import os
+import re
+
+import pytest
+
+import bus as bus_module
+import kernel
+from agent import ALICE, BOB, CAROL
+from bus import Bus, KIT, OK, PROPERTIES, limit_rttime
+from daemon import wait_until
+from kernel import FIFO, OTHER, RR
+from kit import POLICY, RULES, bus, make_kit, policy, serve  # noqa: F401
+from test_realtimekit import methods
+
+pytestmark = pytest.mark.skipif(not bus_module.is_here(),
+                                reason="no dbus-daemon, polkitd or python3-dbus")
+
+
+def in_words(reply):
+    """Without the numbers, which the caller itself has named."""
+    return reply.error, re.sub(r"\d+", "N", reply.text)
+
+
+def test_a_grant_outlives_the_connection(serve, make_kit):
+    daemon = serve()
+    kit = make_kit()
+
+    assert kit.realtime(0, 10) == OK
+    kit.leave()
+    assert make_kit(BOB).realtime(0, 5) == OK  # whatever the end of the connection brought is over
+
+    assert kit.sched() == (RR, 10, 0, True)
+    lease = daemon.lease_of(kit.pid)
+    assert (lease.role, lease.uid) == ("desktop", ALICE)
+    kit.client.kill()
+    wait_until(lambda: daemon.status().n_leases == 1, what="the end of the lease")
+
+
+def test_asking_again_costs_nothing(serve, make_kit, bus):
+    serve(policy(GrantBurst=2, GrantRefill="1h"))
+    kit = make_kit()
+    tids = [kit.client.thread() for _ in range(3)]
+
+    for _ in range(20):
+        assert kit.realtime(tids[0], 10) == OK
+    assert kit.realtime(tids[1], 10) == OK
+
+    assert kit.realtime(tids[2], 10).error == "AccessDenied"
+    assert kit.sched(tids[2]) == (OTHER, 0, 0, False)
+    assert kit.high_priority(tids[0], 0) == OK  # a demotion is not counted
+
+
+def test_refusals_cost_nothing(serve, make_kit):
+    daemon = serve(policy(GrantBurst=1, GrantRefill="1h"))
+    kit = make_kit()
+
+    for _ in range(20):
+        assert kit.realtime(0, 21).error == "AccessDenied"
+        assert kit.high_priority(0, -16).error == "AccessDenied"
+    assert daemon.status().n_leases == 0  # W14: and nothing is kept of who was refused
+
+    assert kit.realtime(0, 20) == OK
+
+
+def test_a_demotion_is_for_everybody(serve, make_kit):
+    serve()
+    kit = make_kit(CAROL)  # whom polkit refuses
+    tid = kit.client.thread()
+    kernel.sched_setattr(tid, RR, 5, flags=kernel.RESET_ON_FORK)
+    kernel.sched_setattr(kit.pid, OTHER, nice=10)
+
+    assert kit.high_priority(tid, 0) == OK
+    assert kit.sched(tid)[:3] == (OTHER, 0, 0)
+    assert kit.high_priority(tid, 7) == OK
+    assert kit.sched(tid)[:3] == (OTHER, 0, 7)
+    # what somebody else had made weaker would be stronger by it
+    assert kit.high_priority(tid, 6).error == "AccessDenied"
+    assert kit.high_priority(0, 0).error == "AccessDenied"
+    assert kit.sched()[2] == 10
+
+
+def test_a_demotion_ends_the_lease(serve, make_kit):
+    daemon = serve()
+    kit = make_kit()
+    assert kit.realtime(0, 10) == OK and kit.high_priority(0, -11) == OK
+    assert daemon.status().n_leases == 1
+
+    assert kit.high_priority(0, 0) == OK
+
+    assert daemon.status().n_leases == 0
+    assert kit.sched()[:3] == (OTHER, 0, 0)
+
+
+def test_R16_one_error_for_all_that_is_not_the_callers(serve, make_kit):
+    serve()
+    kit, other = make_kit(), make_kit(BOB)
+    missing = 1 << 22
+
+    for thread_of in (lambda pid: 0, lambda pid: pid):
+        replies = {in_words(kit.realtime_of(pid, thread_of(pid), 5))
+                   for pid in (other.pid, missing, 1, os.getpid())}
+        assert len(replies) == 1 and replies.pop()[0] == "Failed"
+    assert other.sched() == (OTHER, 0, 0, False)
+
+
+def test_R33_with_the_bus_policy_that_is_installed(make_daemon, make_kit):
+    bus = Bus(RULES, strict=True)
+    try:
+        daemon = make_daemon().start(POLICY, environment=bus.environment)
+        wait_until(lambda: bus_module.owner_of(bus, KIT) == daemon.pid, 10)
+        kit, root = make_kit(on=bus), make_kit(0, on=bus)
+
+        assert kit.realtime(0, 5) == OK and kit.high_priority_of(kit.pid, 0, -5) == OK
+        assert kit.get("MinNiceLevel").value == ("i", -15)
+        assert methods(kit)
+        for member in ("ResetKnown", "ResetAll", "Exit", "Suspend", "Resume"):
+            assert "Rejected send message" in kit.call(member).text
+        assert kit.call("Get", "ss", KIT, "MinNiceLevel", interface=PROPERTIES, path="/") != OK
+        assert "Rejected send message" in kit.call("Set", "ssv", KIT, "MinNiceLevel", 0,
+                                                   interface=PROPERTIES).text
+        assert root.call("ResetKnown") == OK
+        daemon.take_as_base()
+    finally:
+        bus.close()
+
+
+def test_exit(serve, make_kit):
+    daemon = serve()
+    kit = make_kit()
+    assert kit.realtime(0, 5) == OK
+
+    assert make_kit(0).call("Exit") == OK
+
+    assert daemon.wait() == 0
+    assert kit.sched() == (OTHER, 0, 0, False)
+
+
+def connect_as_root_and_leave_it(agent, address):
+    """What the bus says of the connection is not true of the process any more."""
+    import dbus
+
+    agent.bus = dbus.bus.BusConnection(address)
+    kernel.become(ALICE)
+
+
+def test_R3_the_bus_and_the_kernel_have_to_agree(serve, make_kit, bus):
+    serve()
+    kit = make_kit(0)
+    kit.client.run(connect_as_root_and_leave_it, bus.address)
+
+    for reply in (kit.realtime(0, 5), kit.call("ResetKnown"), kit.call("Exit")):
+        assert reply.error == "AccessDenied" and "another user" in reply.text
+    assert kit.sched() == (OTHER, 0, 0, False)
+
+
+def test_a_client_with_a_short_timeout(serve, make_kit):
+    """WebKit gives up after 20 ms."""
+    serve()
+    kit = make_kit()
+    assert kit.realtime(kit.client.thread(), 5) == OK
+
+    for _ in range(20):
+        assert kit.realtime(kit.client.thread(), 5, timeout_s=0.02) == OK
+
+
+def test_the_policy_says_which(serve, make_kit):
+    daemon = serve({**policy(RealtimeKitPolicy="fifo", RealtimeKitRTTime="300ms",
+                             RealtimeKitRTTimeUnset="accept"),
+                    "Role desktop": {**POLICY["Role desktop"], "Priority": "1-10", "Nice": "-5"}})
+    kit = make_kit(prepare=limit_rttime(300000, 300000))
+
+    assert kit.get("RTTimeUSecMax").value == ("x", 300000)
+    assert kit.get("MaxRealtimePriority").value == ("i", 10)
+    assert kit.get("MinNiceLevel").value == ("i", -5)
+    assert kit.realtime(0, 10) == OK
+    assert kit.sched() == (FIFO, 10, 0, True)
+    assert make_kit(prepare=None).realtime(0, 10) == OK
+    assert make_kit(prepare=limit_rttime(300000, 300001)).realtime(0, 10).error == "AccessDenied"
+    daemon.take_as_base()

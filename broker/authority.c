@@ -27,6 +27,11 @@
 #define ANSWERS_MAX 1024
 #define COMPLAINT_US (60 * S_US)
 
+#define POLKIT_NAME "org.freedesktop.PolicyKit1"
+#define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
+#define POLKIT_INTERFACE POLKIT_NAME ".Authority"
+#define NO_LIMIT_MS G_MAXINT /* we have our own */
+
 /* Comes back with polkit's answer, which may be later than anybody wants to know it. */
 struct ticket {
         struct flight *flight;          /* borrowed; NULL once that is no more */
@@ -38,8 +43,9 @@ struct flight {
         struct ticket *ticket;          /* borrowed; NULL before polkit is asked */
         char *key;                      /* owned; as in authority->flights */
         uid_t quota_uid;
-        PolkitSubject *subject;         /* owned */
-        PolkitDetails *details;         /* owned */
+        GVariant *subject;              /* owned; (sa{sv}) */
+        GVariant *details;              /* owned; a{ss} */
+        char *cancellation;             /* owned; how polkit knows the question; NULL before it is asked */
         char *action;                   /* owned */
         bool interactive;
         bool landing;                   /* its askers are being told */
@@ -73,7 +79,15 @@ struct authority {
         sd_login_monitor *monitor;      /* owned; NULL without logind */
         sd_event_source *sessions;      /* owned */
         uint64_t complained_us;
+        uint64_t n_asked;
 };
+
+/* So that a user who is being asked need not answer any more. */
+static void flight_call_off(struct flight *flight) {
+        g_dbus_connection_call(flight->authority->bus, POLKIT_NAME, POLKIT_PATH, POLKIT_INTERFACE,
+                               "CancelCheckAuthorization", g_variant_new("(s)", flight->cancellation), NULL,
+                               G_DBUS_CALL_FLAGS_NO_AUTO_START, -1, NULL, NULL, NULL);
+}
 
 static void flight_free(gpointer data) {
         struct flight *flight = data;
@@ -83,13 +97,17 @@ static void flight_free(gpointer data) {
                 g_queue_unlink(&flight->checks, &check->in_flight);
                 free(check);
         }
-        if (flight->ticket)
+        if (flight->ticket) {
                 flight->ticket->flight = NULL;
+                if (flight->authority->bus)
+                        flight_call_off(flight);
+        }
         (void) sd_event_source_disable_unref(flight->limit);
         g_cancellable_cancel(flight->cancellable);
         g_object_unref(flight->cancellable);
-        g_clear_object(&flight->subject);
-        g_clear_object(&flight->details);
+        g_variant_unref(flight->subject);
+        g_variant_unref(flight->details);
+        g_free(flight->cancellation);
         g_free(flight->action);
         g_free(flight->key);
         g_free(flight);
@@ -179,12 +197,13 @@ static int on_limit(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static void on_checked(GObject *source, GAsyncResult *async, gpointer userdata) {
-        g_autoptr(PolkitAuthorizationResult) result = NULL;
+        g_autoptr(GVariant) result = NULL;
         g_autoptr(GError) error = NULL;
         g_autofree struct ticket *ticket = userdata;
         struct flight *flight = ticket->flight;
+        gboolean authorized = FALSE;
 
-        result = polkit_authority_check_authorization_finish(POLKIT_AUTHORITY(source), async, &error);
+        result = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), async, &error);
         if (!flight)
                 return;
 
@@ -195,18 +214,24 @@ static void on_checked(GObject *source, GAsyncResult *async, gpointer userdata) 
                 return;
         }
 
-        flight_land(flight, polkit_authorization_result_get_is_authorized(result) ? AUTHORITY_YES : AUTHORITY_NO);
+        g_variant_get(result, "((bba{ss}))", &authorized, NULL, NULL);
+        flight_land(flight, authorized ? AUTHORITY_YES : AUTHORITY_NO);
 }
 
+/* Not by libpolkit, which takes an answer of another type than it should have for one, and crashes. */
 static void flight_start(struct flight *flight) {
+        guint32 flags = flight->interactive ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
+                                            : POLKIT_CHECK_AUTHORIZATION_FLAGS_NONE;
+
+        flight->cancellation = g_strdup_printf("%" PRIu64, ++flight->authority->n_asked);
         flight->ticket = g_new(struct ticket, 1);
         flight->ticket->flight = flight;
-        polkit_authority_check_authorization(flight->authority->polkit, flight->subject, flight->action,
-                                             flight->details,
-                                             flight->interactive
-                                                     ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
-                                                     : POLKIT_CHECK_AUTHORIZATION_FLAGS_NONE,
-                                             flight->cancellable, on_checked, flight->ticket);
+        g_dbus_connection_call(flight->authority->bus, POLKIT_NAME, POLKIT_PATH, POLKIT_INTERFACE,
+                               "CheckAuthorization",
+                               g_variant_new("(@(sa{sv})s@a{ss}us)", flight->subject, flight->action,
+                                             flight->details, flags, flight->cancellation),
+                               G_VARIANT_TYPE("((bba{ss}))"), G_DBUS_CALL_FLAGS_NONE, NO_LIMIT_MS,
+                               flight->cancellable, on_checked, flight->ticket);
 }
 
 static void on_changed(PolkitAuthority *polkit, gpointer userdata) {
@@ -376,45 +401,56 @@ void authority_forget(struct authority *authority) {
         g_hash_table_remove_all(authority->answers);
 }
 
-static PolkitSubject *make_subject(const struct authority_question *question) {
+static GVariant *make_subject(const struct authority_question *question) {
+        GVariantBuilder builder;
         struct proc_stat stat;
 
-        if (question->bus_name)
-                return polkit_system_bus_name_new(question->bus_name);
-        if (proc_read_stat(question->pid, 0, &stat) < 0)
+        g_variant_builder_init(&builder, G_VARIANT_TYPE_VARDICT);
+        if (question->bus_name) {
+                g_variant_builder_add(&builder, "{sv}", "name", g_variant_new_string(question->bus_name));
+                return g_variant_ref_sink(g_variant_new("(sa{sv})", "system-bus-name", &builder));
+        }
+        if (proc_read_stat(question->pid, 0, &stat) < 0) {
+                g_variant_builder_clear(&builder);
                 return NULL;
+        }
 
-        /* never without the uid, which polkit would look up by itself, and racily */
-        return polkit_unix_process_new_for_owner(question->pid, stat.start_time, (gint) question->uid);
+        g_variant_builder_add(&builder, "{sv}", "pid", g_variant_new_uint32((guint32) question->pid));
+        g_variant_builder_add(&builder, "{sv}", "start-time", g_variant_new_uint64(stat.start_time));
+        /* never without it, which polkit would look up by itself, and racily; of another type it takes it for absent */
+        g_variant_builder_add(&builder, "{sv}", "uid", g_variant_new_int32((gint32) question->uid));
+        return g_variant_ref_sink(g_variant_new("(sa{sv})", "unix-process", &builder));
 }
 
-static PolkitDetails *make_details(const struct authority_question *question) {
-        PolkitDetails *details = polkit_details_new();
+static GVariant *make_details(const struct authority_question *question) {
         char number[16], path[64], program[512] = "";
         _cleanup_free_ char *unit = NULL;
+        GVariantBuilder builder;
         ssize_t n;
 
+        g_variant_builder_init(&builder, G_VARIANT_TYPE("a{ss}"));
         (void) snprintf(number, sizeof(number), "%d", question->priority);
-        polkit_details_insert(details, "priority", number);
+        g_variant_builder_add(&builder, "{ss}", "priority", number);
         (void) snprintf(number, sizeof(number), "%d", question->nice);
-        polkit_details_insert(details, "nice", number);
-        polkit_details_insert(details, "role", question->role);
-        polkit_details_insert(details, "policy", question->policy);
+        g_variant_builder_add(&builder, "{ss}", "nice", number);
+        g_variant_builder_add(&builder, "{ss}", "role", question->role);
+        g_variant_builder_add(&builder, "{ss}", "policy", question->policy);
 
         /* a hint: whoever owns the process can make it any program */
         (void) snprintf(path, sizeof(path), "/proc/%d/exe", question->pid);
         n = readlink(path, program, sizeof(program) - 1);
         if (n > 0 && g_utf8_validate(program, n, NULL))
-                polkit_details_insert(details, "program", program);
-        if (sd_pid_get_user_unit(question->pid, &unit) >= 0 || sd_pid_get_unit(question->pid, &unit) >= 0)
-                polkit_details_insert(details, "unit", unit);
+                g_variant_builder_add(&builder, "{ss}", "program", program);
+        if ((sd_pid_get_user_unit(question->pid, &unit) >= 0 || sd_pid_get_unit(question->pid, &unit) >= 0) &&
+            g_utf8_validate(unit, -1, NULL))
+                g_variant_builder_add(&builder, "{ss}", "unit", unit);
 
-        return details;
+        return g_variant_ref_sink(g_variant_builder_end(&builder));
 }
 
 /* Takes @key. NULL if who asks is gone. */
 static struct flight *flight_new(struct authority *authority, const struct authority_question *question, char *key) {
-        PolkitSubject *subject = make_subject(question);
+        GVariant *subject = make_subject(question);
         struct flight *flight;
 
         if (!subject) {

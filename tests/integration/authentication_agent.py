@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""An authentication agent of polkit's, as a desktop has one: a program of root's on the bus.
+
+authentication_agent.py PID START-TIME yes|no|never: for that process. Writes "ready", then "asked"
+for each question and "cancelled" for each that is taken back.
+"""
+
+import os
+import sys
+
+import gi
+
+gi.require_version("Gio", "2.0")
+from gi.repository import Gio, GLib  # noqa: E402
+
+PATH = "/org/example/agent"
+AUTHORITY = ("org.freedesktop.PolicyKit1", "/org/freedesktop/PolicyKit1/Authority",
+             "org.freedesktop.PolicyKit1.Authority")
+INTERFACE = """<node><interface name="org.freedesktop.PolicyKit1.AuthenticationAgent">
+  <method name="BeginAuthentication">
+    <arg type="s" direction="in"/><arg type="s" direction="in"/><arg type="s" direction="in"/>
+    <arg type="a{ss}" direction="in"/><arg type="s" direction="in"/>
+    <arg type="a(sa{sv})" direction="in"/>
+  </method>
+  <method name="CancelAuthentication"><arg type="s" direction="in"/></method>
+</interface></node>"""
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def main(pid, start_time, mode):
+    bus = Gio.bus_get_sync(Gio.BusType.SYSTEM)
+
+    def call(member, arguments):
+        return bus.call_sync(*AUTHORITY, member, arguments, None, Gio.DBusCallFlags.NONE, -1)
+
+    def on_call(_bus, _sender, _path, _interface, member, arguments, invocation):
+        if member == "CancelAuthentication":
+            say("cancelled")
+            invocation.return_value(None)
+            return
+        say("asked")
+        if mode == "never":
+            return  # nor is the call answered
+        if mode == "yes":
+            # the program that asks for the password does this, and it is root's too
+            _, _, _, _, cookie, ((kind, details), *_) = arguments.unpack()
+            call("AuthenticationAgentResponse2", GLib.Variant(
+                "(us(sa{sv}))", (os.getuid(), cookie,
+                                 (kind, {"uid": GLib.Variant("u", details["uid"])}))))
+        invocation.return_value(None)
+
+    bus.register_object(PATH, Gio.DBusNodeInfo.new_for_xml(INTERFACE).interfaces[0], on_call,
+                        None, None)
+    subject = ("unix-process", {"pid": GLib.Variant("u", pid),
+                                "start-time": GLib.Variant("t", start_time)})
+    call("RegisterAuthenticationAgent",
+         GLib.Variant("((sa{sv})ss)", (subject, "C", PATH)))
+    say("ready")
+    GLib.MainLoop().run()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -36,6 +36,10 @@ Wanted = namedtuple("Wanted", "program name policy priority nice")
 
 Case = namedtuple("Case", "name needs wanted of_rtkit", defaults=(None,))
 
+# no path of it is the same on two architectures
+MINI_BROWSER = next(map(str, pathlib.Path("/usr/lib").glob("*/webkit2gtk-4.1/MiniBrowser")),
+                    "MiniBrowser of WebKitGTK 4.1")
+
 CASES = [
     Case("pulseaudio", ["pulseaudio"], [
         Wanted("pulseaudio", "pulseaudio", "OTHER", 0, -11),
@@ -55,6 +59,16 @@ CASES = [
     # it asks for a property by a name that rtkit-daemon gave up in 2012
     Case("fluidsynth", ["fluidsynth", "pulseaudio"],
          [Wanted("fluidsynth", "", "RR", 20, None)], []),
+    # Large packages, which ./dev test clients installs. What they use is up to their version: of
+    # the browsers' threads the ones that do the sound are those that count.
+    Case("firefox", ["firefox-esr", "pulseaudio", "dbus-run-session"], [
+        Wanted("firefox-esr", "AudioIP~allback", "RR", 10, None)]),
+    Case("webkit", [MINI_BROWSER, "Xvfb", "dbus-run-session"], [
+        Wanted("WebKitNetworkProcess", "Storage", "RR", 5, None),
+        Wanted("WebKitWebProcess", "EventDispatcher", "RR", 5, None),
+        Wanted("WebKitWebProcess", "Core: Scrolling", "RR", 5, None)]),
+    Case("easyeffects", ["easyeffects", "pipewire", "wireplumber", "Xvfb", "dbus-run-session"], [
+        Wanted("easyeffects", "", "RR", 20, None)]),
 ]
 
 

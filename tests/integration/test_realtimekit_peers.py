@@ -112,3 +112,56 @@ def test_the_bus_goes_and_comes_back(serve, make_kit, bus):
     assert wait_until(lambda: again.realtime(0, 5) == OK, 20, "a grant")
     over_socket.close()
     daemon.take_as_base()
+
+
+def pester(agent, address, n):
+    """Calls of every wrong kind, by names that are gone before the answer."""
+    import dbus.lowlevel
+
+    wrong = [
+        (KIT, "MakeThreadRealtime", "s", ["now"]),
+        (KIT, "MakeThreadRealtime", "tttttttt", [2 ** 64 - 1] * 8),
+        (KIT, "MakeThreadRealtime", "tu", [2 ** 64 - 1, 2 ** 32 - 1]),
+        (KIT, "MakeThreadRealtimeWithPID", "ttu", [2 ** 63, 2 ** 63, 5]),
+        (KIT, "MakeThreadHighPriorityWithPID", "tti", [2 ** 32, 0, -2 ** 31]),
+        (KIT, "MakeThreadHighPriority", "aay", [[b"x" * 1000] * 100]),
+        (KIT, "ResetAll", "", []),
+        (KIT, "x" * 255, "", []),
+        ("org.freedesktop.DBus.Properties", "Set", "ssv", [KIT, "MinNiceLevel", -20]),
+        ("org.freedesktop.DBus.Properties", "GetAll", "s", ["x" * 10000]),
+        ("org.freedesktop.DBus.Introspectable", "Introspect", "", []),
+    ]
+    for _ in range(n):
+        connection = dbus.bus.BusConnection(address)
+        for interface, member, signature, values in wrong:
+            message = dbus.lowlevel.MethodCallMessage(KIT, KIT_PATH, interface, member)
+            message.append(*values, signature=signature)
+            connection.send_message(message)
+        connection.flush()
+        connection.close()
+
+
+def median_s(kit):
+    took = []
+    for _ in range(21):
+        begin = time.monotonic()
+        assert kit.get("MinNiceLevel").value == ("i", -15)
+        assert kit.realtime(0, 5) == OK
+        took.append(time.monotonic() - begin)
+    return sorted(took)[10]
+
+
+def test_a_hostile_user_holds_up_nobody_else(serve, make_kit, bus, slowness):
+    daemon = serve()
+    hostile, other = make_kit(), make_kit(BOB)
+    quiet_s = median_s(other)
+
+    hostile.client.start("run", pester, bus.address, 200)
+    beside_s = median_s(other)
+    hostile.client.finish()
+
+    # the two share the machine and the bus daemon, so it may take longer, but not without bounds
+    assert beside_s < 50 * quiet_s + 0.05 * slowness
+    assert daemon.process.poll() is None
+    assert [lease.uid for lease in daemon.leases()] == [BOB]
+    wait_until(lambda: hostile.realtime(0, 5) == OK, what="that it is served again")

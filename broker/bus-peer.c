@@ -11,6 +11,7 @@
 #define PEERS_MAX 256
 #define WAITING_MAX 256                 /* calls of senders that are not known yet */
 #define WAITING_PER_PEER_MAX 16
+#define DELAYED_MAX 64                  /* calls that are served a little later */
 
 /* A method call that is not answered yet. */
 struct bus_call {
@@ -21,6 +22,7 @@ struct bus_call {
         bus_reply_fn reply;             /* then, until polkit has answered */
         struct inquiry *inquiry;        /* owned; likewise */
         struct user *user;              /* borrowed; counted as a connection; likewise */
+        sd_event_source *delay;         /* owned; of one that is served later */
         GList in_sender;
 };
 
@@ -29,6 +31,7 @@ struct bus_peers {
         GHashTable *by_name;            /* owned: name -> owned struct bus_peer */
         GQueue in_order;                /* of the same; last used last */
         unsigned n_waiting;
+        unsigned n_delayed;
 };
 
 static void refuse(sd_bus_message *message, const char *text) {
@@ -39,8 +42,11 @@ static void bus_call_free(struct bus_call *call) {
         struct bus_peers *all = call->sender->all;
 
         g_queue_unlink(&call->sender->calls, &call->in_sender);
-        if (call->serve)
+        if (call->delay)
+                all->n_delayed--;
+        else if (call->serve)
                 all->n_waiting--;
+        (void) sd_event_source_disable_unref(call->delay);
         if (call->user)
                 call->user->n_connections--;
         call->inquiry = inquiry_cancel(call->inquiry);
@@ -205,7 +211,7 @@ static int on_identity(sd_bus_message *message, void *userdata, sd_bus_error *er
         sender->known = r >= 0;
         sender->identity = sd_bus_slot_unref(sender->identity);
 
-        while ((call = g_queue_peek_head(&sender->calls)) && call->serve) {
+        while ((call = g_queue_peek_head(&sender->calls)) && call->serve && !call->delay) {
                 _cleanup_(sd_bus_message_unrefp) sd_bus_message *waiting =
                         sd_bus_message_ref(call->message);
                 bus_serve_fn serve = call->serve;
@@ -378,6 +384,42 @@ int bus_peers_dispatch(struct bus_peers *peers, sd_bus_message *message, bus_ser
         call->userdata = userdata;
         peers->n_waiting++;
         return 1;
+}
+
+static int on_delayed(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct bus_call *call = userdata;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = sd_bus_message_ref(call->message);
+        struct bus_peer *sender = call->sender;
+        bus_serve_fn serve = call->serve;
+        void *with = call->userdata;
+
+        bus_call_free(call);
+        if (sd_bus_message_rewind(message, true) >= 0)
+                serve(sender, message, with);
+        return 0;
+}
+
+bool bus_peer_delay(struct bus_peer *sender, sd_bus_message *message, uint64_t delay_us, bus_serve_fn serve,
+                    void *userdata) {
+        struct bus_peers *peers = sender->all;
+        struct bus_call *call;
+
+        /* one each, so that whoever has many calls to make does not take the room of the others */
+        if (peers->n_delayed >= DELAYED_MAX || !g_queue_is_empty(&sender->calls))
+                return false;
+        call = bus_call_new(sender, message);
+        if (!call)
+                return false;
+
+        if (sd_event_add_time_relative(peers->broker->event, &call->delay, CLOCK_MONOTONIC, delay_us, 1000,
+                                       on_delayed, call) < 0) {
+                bus_call_free(call);
+                return false;
+        }
+        call->serve = serve;
+        call->userdata = userdata;
+        peers->n_delayed++;
+        return true;
 }
 
 struct call bus_peer_call(struct bus_peer *sender) {

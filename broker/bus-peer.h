@@ -66,6 +66,13 @@ int bus_peers_dispatch(struct bus_peers *peers, sd_bus_message *message, bus_ser
 void bus_peer_ask(struct bus_peer *sender, sd_bus_message *message, const struct call *call,
                   const union wire_request *request, bus_reply_fn reply, void *userdata);
 
+/*
+ * For a known sender: calls @serve with @message, from its beginning, after that time; not at all if
+ * the sender is gone by then. False if it is not to be: too many wait, or one of this sender.
+ */
+bool bus_peer_delay(struct bus_peer *sender, sd_bus_message *message, uint64_t delay_us, bus_serve_fn serve,
+                    void *userdata);
+
 /* The call of @sender for methods_call(), with nothing asked for yet. NULL in .user: no memory. */
 struct call bus_peer_call(struct bus_peer *sender);
 

@@ -10,10 +10,14 @@
 #include "broker/cleanup.h"
 #include "broker/demote.h"
 #include "broker/explain.h"
+#include "broker/rttime.h"
 #include "broker/text.h"
 
 #define ACTION_REALTIME REALTIMEKIT_NAME ".acquire-real-time"
 #define ACTION_HIGH_PRIORITY REALTIMEKIT_NAME ".acquire-high-priority"
+
+/* PipeWire after 1.6 asks first, and limits its time then. */
+#define LIMIT_IS_TO_COME_US 10000
 
 /* The only names that its clients know; they do not read the text. */
 static const char *error_name(enum reason reason) {
@@ -59,7 +63,10 @@ struct kit_call {
         struct realtimekit *realtimekit;
         struct bus_peer *sender;
         sd_bus_message *message;
+        bool again;
 };
+
+static void serve_again(struct bus_peer *sender, sd_bus_message *message, void *userdata);
 
 static struct broker *call_broker(const struct kit_call *c) {
         return bus_broker(c->realtimekit->bus);
@@ -92,6 +99,17 @@ static void acquire(const struct kit_call *c, const struct target_request *targe
         bus_peer_ask(c->sender, c->message, &call, &request, reply_acquired, NULL);
 }
 
+/*
+ * Only of the sender's own process: how long an answer takes must not tell about those of others.
+ */
+static bool wait_for_limit(const struct kit_call *c, const struct target_request *target) {
+        pid_t own = c->sender->peer.pid;
+
+        return !c->again && (target->pid == 0 || target->pid == (uint64_t) own) &&
+               !broker_policy(call_broker(c))->realtimekit_rttime_unset && rttime_is_unset(own) &&
+               bus_peer_delay(c->sender, c->message, LIMIT_IS_TO_COME_US, serve_again, c->realtimekit);
+}
+
 static int make_realtime(const struct kit_call *c, const struct target_request *target) {
         struct wire_acquire wanted = {
                 .want = WIRE_WANT_SCHED,
@@ -104,6 +122,8 @@ static int make_realtime(const struct kit_call *c, const struct target_request *
         if (r < 0)
                 return r;
 
+        if (wait_for_limit(c, target))
+                return 0;
         wanted.priority = priority < INT_MAX ? (int) priority : INT_MAX;
         acquire(c, target, &wanted, ACTION_REALTIME, /* check_rttime= */ true);
         return 0;
@@ -254,13 +274,24 @@ static int call_method(const struct kit_call *c) {
         return r < 0 ? r : method->handle(c, &target);
 }
 
-static void serve(struct bus_peer *sender, sd_bus_message *message, void *userdata) {
-        const struct kit_call c = { userdata, sender, message };
+static void serve_call(const struct kit_call *c) {
         int r;
 
-        r = call_method(&c);
+        r = call_method(c);
         if (r < 0)
-                (void) sd_bus_reply_method_errno(message, r, NULL);
+                (void) sd_bus_reply_method_errno(c->message, r, NULL);
+}
+
+static void serve(struct bus_peer *sender, sd_bus_message *message, void *userdata) {
+        const struct kit_call c = { userdata, sender, message, .again = false };
+
+        serve_call(&c);
+}
+
+static void serve_again(struct bus_peer *sender, sd_bus_message *message, void *userdata) {
+        const struct kit_call c = { userdata, sender, message, .again = true };
+
+        serve_call(&c);
 }
 
 static int on_method(sd_bus_message *message, void *userdata, sd_bus_error *error) {

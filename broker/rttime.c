@@ -50,6 +50,14 @@ int rttime_parse(const char *text, struct rttime *ret) {
         return 0;
 }
 
+bool rttime_is_unset(pid_t pid) {
+        _cleanup_free_ char *text = NULL;
+        struct rttime rttime;
+
+        return proc_read(pid, 0, "limits", &text, NULL) >= 0 && rttime_parse(text, &rttime) >= 0 &&
+               rttime.hard_us == RTTIME_UNLIMITED;
+}
+
 enum reason rttime_check(const struct policy *policy, pid_t pid) {
         _cleanup_free_ char *text = NULL;
         struct rttime rttime;

@@ -7,6 +7,7 @@
  * its process may run without sleeping, so that one that runs wild is stopped by the kernel.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,9 @@ struct rttime {
 
 /* @text is all of /proc/PID/limits. Errors: -EBADMSG. */
 int rttime_parse(const char *text, struct rttime *ret);
+
+/* Whether it has no limit yet. False also if the process is gone. */
+bool rttime_is_unset(pid_t pid);
 
 /* REASON_NONE; REASON_RTTIME; REASON_NO_SUCH_THREAD if the process is gone. */
 enum reason rttime_check(const struct policy *policy, pid_t pid);

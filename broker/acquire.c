@@ -9,6 +9,7 @@
 #include "broker/connection.h"
 #include "broker/decide.h"
 #include "broker/explain.h"
+#include "broker/guard/act.h"
 #include "broker/grant.h"
 #include "broker/kinds/resources.h"
 #include "broker/rttime.h"
@@ -307,6 +308,7 @@ static void finish_grant(const struct acquisition *a, struct lease *lease, bool 
         lease_bind(lease, lease->lifetime == WIRE_LIFETIME_CONNECTION ? a->call->connection : NULL);
         (void) lease_set_expiry(broker, lease, a->decision.lifetime_s,
                                 is_new ? lease->since_ms : broker_now_ms());
+        (void) guard_act_watch(broker, lease);
         lease_save(broker, lease, NULL);
 
         broker_tell(broker, lease, is_new ? WIRE_EVENT_GRANTED : WIRE_EVENT_UPDATED, REASON_NONE,
@@ -660,6 +662,7 @@ static void finish_change(const struct call *call, struct lease *lease,
         if (answer->reason != REASON_NONE || (answer->flags & WIRE_ANSWER_DRY_RUN))
                 return;
 
+        (void) guard_act_watch(call->broker, lease);
         lease_save(call->broker, lease, NULL);
         if (answer->tid == 0)
                 acquire_describe(lease, answer); /* its timing alone was changed */

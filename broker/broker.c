@@ -14,6 +14,7 @@
 #include "broker/closer.h"
 #include "broker/config.h"
 #include "broker/event-source.h"
+#include "broker/guard/act.h"
 #include "broker/irq/table.h"
 #include "broker/lease-recover.h"
 #include "broker/reload.h"
@@ -222,6 +223,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
                 r = open_state(broker);
         if (r >= 0)
                 r = open_irqs(broker);
+        if (r >= 0)
+                r = guard_act_start(broker);
         if (r < 0) {
                 (void) broker_free(broker);
                 return r;
@@ -252,6 +255,7 @@ struct broker *broker_free(struct broker *broker) {
         broker->authority = authority_free(broker->authority);
         broker->check = sd_event_source_disable_unref(broker->check);
         broker->status = sd_event_source_disable_unref(broker->status);
+        guard_act_stop(broker);
         lease_table_done(&broker->leases);
         resource_table_done(&broker->resources);
         user_table_done(&broker->users);
@@ -285,6 +289,8 @@ unsigned broker_end_all(struct broker *broker, enum reason reason, const char *t
 /* What happens often is for those who want to see it; what befalls a client is for everybody. */
 static int event_level(enum wire_event_kind kind, enum reason reason) {
         switch (kind) {
+        case WIRE_EVENT_DEMOTED:
+                return LOG_NOTICE;
         case WIRE_EVENT_GRANTED:
                 return LOG_INFO;
         case WIRE_EVENT_UPDATED:

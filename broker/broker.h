@@ -20,6 +20,7 @@ struct authority;
 struct bus;
 struct closer;
 struct event_source;
+struct guard;
 struct irq_table;
 struct server;
 
@@ -49,6 +50,8 @@ struct broker {
         struct authority *authority;    /* owned; NULL: polkit is not asked */
         struct bus *bus;                /* owned; NULL: no system bus */
         struct irq_table *irqs;         /* owned */
+        struct guard *guard;            /* owned */
+        sd_event_source *guard_notices; /* owned */
         sd_event_source *check;         /* owned; runs while there are leases */
         uint64_t check_seq;             /* the lease last looked at */
         sd_event_source *status;        /* owned; for the service manager */

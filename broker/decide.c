@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "broker/facts.h"
+#include "broker/guard/act.h"
 #include "broker/session.h"
 
 struct situation decide_situation(const struct call *call, struct user *user) {
@@ -108,6 +109,8 @@ static struct situation gather(const struct call *call, const struct ask *ask, s
 
         now.in_user_namespace = ask->in_user_namespace;
         *ret_uses_token = !ask->lease || is_raise(ask->lease, ask->request);
+        if (*ret_uses_token)
+                now.back_off_ms = guard_act_back_off_ms(broker, ask->user);
         if (ask->lease) {
                 now.leased = true;
                 now.leased_role = ask->lease->role_index;

@@ -98,6 +98,8 @@ static const struct {
           "declare less computation or a longer period" },
         { REASON_ABOVE_SERVER, "the thread would outrank what it feeds",
           "ask for a lower priority; rtgrantctl status draws who stands where" },
+        { REASON_BACK_OFF, "a thread of this user took too much CPU time a short time ago",
+          "wait as long as the answer says" },
         { REASON_RATE, "too many requests in a short time", "wait as long as the answer says" },
         { REASON_RELOAD_FAILED, "the policy has a fault, and the one before stays in force",
           "mend the file and reload again" },
@@ -431,6 +433,14 @@ static void explain_quota(struct wire_explanation *ret, const struct refusal *re
                 TEXT("the broker has given %lld leases, which is all that it may give",
                      (long long) decision->limit);
                 HELP("try again later; ThreadsMax= in [Broker] sets the limit");
+                break;
+        case REASON_BACK_OFF:
+                TEXT("user %u has a thread that took too much CPU time and was demoted; until that "
+                     "is over, nothing more is given",
+                     refusal->uid);
+                HELP("try again in %u ms; rtgrantctl list shows the thread, BackOff= and "
+                     "BackOffMax= in [Broker] set how long it takes",
+                     decision->retry_after_ms);
                 break;
         case REASON_RATE:
                 TEXT("user %u asked for too many grants in a short time", refusal->uid);

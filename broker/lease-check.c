@@ -6,6 +6,7 @@
 
 #include "broker/broker.h"
 #include "broker/grant.h"
+#include "broker/guard/act.h"
 #include "broker/proc.h"
 
 #define CHECK_US (2U * 1000 * 1000)
@@ -104,8 +105,10 @@ static void check_lease(struct broker *broker, struct lease *lease, bool caps_to
                 r = resource_in_force(lease);
         if (r == 0 && lease->state == WIRE_LEASE_IN_FORCE)
                 lease_check_changed(broker, lease);
-        else if (r == 1)
+        else if (r == 1 && lease->state == WIRE_LEASE_CHANGED)
                 lease->state = WIRE_LEASE_IN_FORCE;
+        if (lease->guard == 0)
+                (void) guard_act_watch(broker, lease);
 }
 
 void lease_check_ended(struct broker *broker, struct lease *lease) {
@@ -118,6 +121,9 @@ void lease_check_ended(struct broker *broker, struct lease *lease) {
 }
 
 void lease_check_changed(struct broker *broker, struct lease *lease) {
+        if (guard_act_is_demoted(broker, lease))
+                return;
+
         lease->state = WIRE_LEASE_CHANGED;
         broker_tell(broker, lease, WIRE_EVENT_CHANGED, REASON_CHANGED_BY_OTHERS,
                     "its thread has other values than granted, by its owner's or another program's "

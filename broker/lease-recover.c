@@ -7,6 +7,7 @@
 #include "broker/broker.h"
 #include "broker/connection.h"
 #include "broker/grant.h"
+#include "broker/guard/act.h"
 #include "broker/ids.h"
 #include "broker/server.h"
 
@@ -104,6 +105,7 @@ static struct lease *lease_from_record(struct broker *broker, unsigned slot,
         lease->lifetime = record->lifetime;
         lease->transport = record->transport;
         lease->since_ms = record->since_ms;
+        lease->demoted_until_ms = record->demoted_until_ms;
         lease->slot = slot;
 
         read_grants(record, record->state == LEASE_RECORD_LIVE ? &record->set : &record->next,
@@ -209,6 +211,7 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
                 return;
         }
 
+        guard_act_resume(broker, lease);
         if (record.lifetime == WIRE_LIFETIME_CONNECTION && record.connection != 0)
                 connection = server_find(broker->server, record.connection);
         text = why_not_adopted(broker, lease, &record, connection);

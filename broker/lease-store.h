@@ -54,6 +54,7 @@ struct lease_record {
         uint64_t start_time;
         uint64_t since_ms;
         uint64_t expires_ms;
+        uint64_t demoted_until_ms;      /* by the guard; 0: not */
         uint64_t cap_permitted;
         uint64_t timing_ns[3];
         uint64_t connection;            /* the cookie of the one it lives as long as; else 0 */

@@ -12,6 +12,7 @@
 #include "broker/cleanup.h"
 #include "broker/connection.h"
 #include "broker/grant.h"
+#include "broker/guard/act.h"
 #include "broker/lease-check.h"
 #include "broker/proc.h"
 #include "broker/text.h"
@@ -111,6 +112,7 @@ struct lease *lease_free(struct broker *broker, struct lease *lease) {
 
         (void) sd_event_source_disable_unref(lease->ended);
         (void) sd_event_source_disable_unref(lease->expiry);
+        guard_act_forget(broker, lease, /* restore= */ false);
         resource_release_all(broker, lease);
         lease_store_clear(broker->store, lease->slot);
         thread_close(&lease->thread);
@@ -169,6 +171,8 @@ int lease_add(struct broker *broker, struct lease *lease) {
         int r;
 
         r = watch_thread(broker, lease);
+        if (r >= 0)
+                r = guard_act_watch(broker, lease);
         if (r < 0)
                 return r;
 
@@ -203,6 +207,7 @@ void lease_rebind_thread(struct broker *broker, struct lease *lease, struct thre
         (void) g_hash_table_insert(broker->leases.by_tid, GINT_TO_POINTER(lease->thread.tid),
                                    lease);
         (void) watch_thread(broker, lease);
+        guard_act_rebind(broker, lease);
         lease_save(broker, lease, NULL);
 }
 
@@ -245,6 +250,7 @@ void lease_end(struct broker *broker, struct lease *lease, enum reason reason, c
         enum wire_event_kind kind;
 
         lease->ending = true;
+        guard_act_forget(broker, lease, reason != REASON_THREAD_ENDED);
         if (reason != REASON_THREAD_ENDED)
                 grant_restore(broker, lease);
         /* the process may go on without the thread, and the machine without either */
@@ -291,6 +297,7 @@ void lease_save(struct broker *broker, const struct lease *lease,
                 .start_time = lease->thread.start_time,
                 .since_ms = lease->since_ms,
                 .expires_ms = lease->expires_ms,
+                .demoted_until_ms = lease->demoted_until_ms,
                 .cap_permitted = lease->cap_permitted,
                 .timing_ns = { lease->timing.period_ns, lease->timing.computation_ns,
                                lease->timing.deadline_ns },

@@ -57,6 +57,10 @@ struct lease {
         uint64_t since_ms;              /* CLOCK_REALTIME */
         uint64_t expires_ms;            /* CLOCK_REALTIME; 0: never */
         unsigned slot;                  /* in the store */
+        uint32_t guard;                 /* its number there, plus one; 0: not watched */
+        uint64_t demoted_until_ms;      /* CLOCK_REALTIME; 0: not demoted */
+        uint64_t warned_us;             /* when it was last said to be over budget */
+        sd_event_source *back_off;      /* owned; runs while it is demoted */
         sd_event_source *ended;         /* owned; the thread's end */
         sd_event_source *expiry;        /* owned; NULL unless for seconds */
 };

@@ -7,6 +7,7 @@
 
 #include "broker/cleanup.h"
 #include "broker/grant.h"
+#include "broker/guard/act.h"
 #include "broker/irq/table.h"
 #include "broker/text.h"
 
@@ -194,6 +195,7 @@ enum reason broker_reload(struct broker *broker, unsigned *ret_n_lowered) {
                             broker_policy(broker)->n_irqs);
 
         n = broker_fit_leases(broker);
+        guard_act_apply_policy(broker);
 
         log_write(broker->log, LOG_NOTICE, &(struct log_fields) { .event = "reloaded" },
                   "policy read anew: %u leases, of which %u were lowered or ended",

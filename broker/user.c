@@ -28,7 +28,8 @@ static bool user_is_idle(struct user *user, uint64_t now_us) {
         return user->n_connections == 0 && user->n_leases == 0 &&
                bucket_tokens(&user->grants, now_us) == user->grants.burst &&
                bucket_tokens(&user->messages, now_us) == user->messages.burst &&
-               bucket_tokens(&user->lines, now_us) == user->lines.burst;
+               bucket_tokens(&user->lines, now_us) == user->lines.burst &&
+               now_us >= user->back_off_until_us + 10 * user->back_off_ms * 1000;
 }
 
 static gboolean forget_if_idle(gpointer key, gpointer value, gpointer userdata) {

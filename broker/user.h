@@ -24,6 +24,9 @@ struct user {
         unsigned threads_by_role[POLICY_ROLES_MAX];
         struct bucket grants;
         struct bucket messages;
+        unsigned n_demotions;           /* in a row, by the guard */
+        uint64_t back_off_ms;           /* the last one's length */
+        uint64_t back_off_until_us;     /* no new real-time before; CLOCK_MONOTONIC */
         struct bucket lines;            /* of the log */
         unsigned n_lines_suppressed;
         enum reason last_refusal;       /* that was logged */

@@ -120,6 +120,13 @@ enum rtgrant_reason {
         RTGRANT_REASON_POLICY_RELOAD = 88,
         RTGRANT_REASON_RESTART = 89,
 
+        RTGRANT_REASON_RAN_ON = 90,             /**< the thread ran too long without sleeping */
+        RTGRANT_REASON_CPU_SHARE = 91,          /**< the thread took too much of a CPU */
+        RTGRANT_REASON_CPU_PER_USER = 92,       /**< all threads of the user took too much */
+        RTGRANT_REASON_CPU_RESERVE = 93,        /**< all threads of all users took too much */
+        RTGRANT_REASON_BACK_OFF = 94,           /**< after that, for a while; see retry_after_ms */
+        RTGRANT_REASON_BACK_OFF_OVER = 95,      /**< the while is over, the priority is back */
+
         RTGRANT_REASON_RELOAD_FAILED = 100,
 };
 

@@ -384,6 +384,11 @@ static bool check_resources(struct trial *t) {
 static bool check_broker(struct trial *t) {
         if (is_realtime(t->request) && !t->now->rt_possible)
                 return refuse(t, REASON_DEGRADED, no_rule);
+        if (is_realtime(t->request) && t->now->back_off_ms > 0) {
+                refuse(t, REASON_BACK_OFF, t->policy->rules[BROKER_KEY_BACK_OFF]);
+                t->decision.retry_after_ms = t->now->back_off_ms;
+                return false;
+        }
 
         return true;
 }

@@ -88,6 +88,9 @@ enum role_key {
         ROLE_KEY_NICE,
         ROLE_KEY_THREADS_PER_USER,
         ROLE_KEY_LIFETIME_MAX,
+        ROLE_KEY_RUN_MAX,
+        ROLE_KEY_CPU_MAX,
+        ROLE_KEY_CPU_WINDOW,
         ROLE_KEY_ALLOW_USERS,
         ROLE_KEY_ALLOW_GROUPS,
         ROLE_KEY_DENY_USERS,
@@ -118,6 +121,9 @@ struct role {
         int nice_min;                   /* -20..0; 0: no nice below 0 */
         unsigned threads_per_user_max;
         unsigned lifetime_s_max;        /* of leases for seconds */
+        unsigned run_us_max;            /* of a real-time thread without sleeping */
+        unsigned cpu_percent_max;       /* of one CPU, over the window; 100: no limit */
+        unsigned cpu_window_us;
         struct id_list allow_users;
         struct id_list allow_groups;
         struct id_list deny_users;
@@ -149,6 +155,9 @@ enum broker_key {
         BROKER_KEY_MESSAGE_REFILL,
         BROKER_KEY_USER_NAMESPACES,
         BROKER_KEY_RESERVE_CPU,
+        BROKER_KEY_CPU_PER_USER,
+        BROKER_KEY_BACK_OFF,
+        BROKER_KEY_BACK_OFF_MAX,
         BROKER_KEY_LOG_LEVEL,
         BROKER_KEY_AUTHORITY,
         BROKER_KEY_REALTIMEKIT_ROLE,
@@ -191,6 +200,9 @@ struct policy {
         unsigned message_refill_us;
         bool user_namespaces;           /* serve callers in other than the initial one */
         unsigned reserve_cpu_percent;   /* 0..90 of each CPU, never given away by declarations */
+        unsigned cpu_per_user_percent_max; /* of all CPUs; 100: no limit */
+        unsigned back_off_ms;           /* how long a first demotion lasts */
+        unsigned back_off_ms_max;       /* and the longest */
         int log_level;                  /* LOG_ERR..LOG_DEBUG of syslog(3); -1: not set */
         bool ask_polkit;                /* Authority=polkit; else the lists alone decide */
         size_t realtimekit_role;        /* index: serves RealtimeKit's interface */
@@ -249,6 +261,7 @@ struct situation {
         unsigned threads_total;         /* leases of all users */
         unsigned grant_tokens;          /* left in the quota owner's bucket, for this grant */
         unsigned grant_wait_ms;         /* until the next token, if there is none */
+        unsigned back_off_ms;           /* how long the user gets no real-time; 0: it does */
         uint64_t memlock_held;          /* bytes lent to other processes of the user, children too */
         uint64_t memlock_total;         /* bytes lent to other processes of all users */
         bool on_battery;
@@ -313,7 +326,7 @@ struct decision {
         int64_t asked;                  /* if denied or clamped by a limit; of a quota: the place */
         int64_t limit;
         int64_t limit_low;              /* lower end where the limit is a band, else as limit */
-        unsigned retry_after_ms;        /* REASON_RATE */
+        unsigned retry_after_ms;        /* REASON_RATE, REASON_BACK_OFF */
         enum pick pick;
         struct rule pick_rule;          /* with PICK_UNIT and _EXECUTABLE */
 };
@@ -351,7 +364,7 @@ struct policy_trace {
  *   each resource  RESOURCE_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
  *                  broker found out before (RESOURCE_UNAVAILABLE, NO_SUCH_DEVICE)
  *   the CPUs       ADMISSION (asked and limit in millionths of one CPU)
- *   the broker     DEGRADED
+ *   the broker     DEGRADED, BACK_OFF
  *   quotas         THREADS_PER_ROLE, THREADS_PER_USER, THREADS_TOTAL, RATE
  *
  * Nice 0 and above is within every role. No rule spares uid 0.

@@ -80,6 +80,13 @@
         X(CREDENTIALS_CHANGED, 87, "credentials-changed")                                         \
         X(POLICY_RELOAD, 88, "policy-reload")                                                     \
         X(RESTART, 89, "restart")               /* the broker was killed while it held this */    \
+        /* the guard */                                                                           \
+        X(RAN_ON, 90, "ran-on")                 /* without sleeping, longer than allowed */       \
+        X(CPU_SHARE, 91, "cpu-share")           /* a thread */                                    \
+        X(CPU_PER_USER, 92, "cpu-per-user")     /* all threads of a user */                       \
+        X(CPU_RESERVE, 93, "cpu-reserve")       /* all threads, of a CPU or of all */             \
+        X(BACK_OFF, 94, "back-off")             /* a thread of the user is demoted by the guard */ \
+        X(BACK_OFF_OVER, 95, "back-off-over")   /* and has its priority again */                  \
         X(RELOAD_FAILED, 100, "reload-failed")
 
 enum reason {

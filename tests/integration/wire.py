@@ -64,6 +64,9 @@ EVENT_ENDED = 3
 EVENT_REVOKED = 4
 EVENT_CHANGED = 5
 EVENT_LOWERED = 6
+EVENT_DEMOTED = 7
+EVENT_RESTORED = 8
+EVENT_OVER_BUDGET = 9
 EVENT_RESTARTED = 10
 
 OFFERS_MAX = 16
@@ -134,6 +137,12 @@ REASONS = {
     "credentials-changed": 87,
     "policy-reload": 88,
     "restart": 89,
+    "ran-on": 90,
+    "cpu-share": 91,
+    "cpu-per-user": 92,
+    "cpu-reserve": 93,
+    "back-off": 94,
+    "back-off-over": 95,
     "reload-failed": 100,
 }
 REASON_WORDS = {number: word for word, number in REASONS.items()}

@@ -218,6 +218,18 @@ static const struct value_case value_cases[] = {
         { "Role r", "PriorityByPeriod", { "yes", "no" }, { "", "1" }, "neither yes nor no" },
         { "Role r", "DeclaredCPU", { "1%", "100%" }, { "0%", "101%", "50" },
           "not a share from 1% to 100%" },
+        { "Broker", "CPUPerUser", { "1%", "80%", "100%" }, { "", "0%", "101%", "80" },
+          "not a share from 1% to 100%" },
+        { "Broker", "BackOff", { "100ms", "5s", "1h" }, { "99ms", "0s", "2h" },
+          "not a time from 100ms to 1h in whole milliseconds" },
+        { "Broker", "BackOffMax", { "100ms", "5min", "24h" }, { "99ms", "25h" },
+          "not a time from 100ms to 24h in whole milliseconds" },
+        { "Role r", "RunMax", { "50ms", "500ms", "1min" }, { "49ms", "61s" },
+          "not a time from 50ms to 1min" },
+        { "Role r", "CPUMax", { "1%", "100%" }, { "0%", "101%", "" },
+          "not a share from 1% to 100%" },
+        { "Role r", "CPUWindow", { "100ms", "1min" }, { "99ms", "61s" },
+          "not a time from 100ms to 1min" },
         { "Broker", "LogLevel", { "", "err", "warning", "notice", "info", "debug" },
           { "error", "7", "INFO", "crit" }, "none of err, warning, notice, info, debug" },
         { "Broker", "Authority", { "static", "polkit" },
@@ -500,13 +512,14 @@ static void test_every_key_arrives(void **state) {
                 "[Broker]\r\nDefaultRole=b\r\nThreadsMax=11\r\nThreadsPerUser=12\r\n"
                 "ConnectionsMax=13\r\nConnectionsPerUser=14\r\n"
                 "GrantBurst=15\r\nGrantRefill=16ms\r\nMessageBurst=17\r\nMessageRefill=18us\r\n"
-                "UserNamespaces=yes\r\nReserveCPU=21%\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
+                "UserNamespaces=yes\r\nReserveCPU=21%\r\nCPUPerUser=22%\r\nBackOff=23s\r\nBackOffMax=24min\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
                 "RealtimeKitRole=a\r\nRealtimeKitPolicy=fifo\r\nRealtimeKitRTTime=19ms\r\n"
                 "RealtimeKitRTTimeUnset=accept\r\nMemlockMax=64M\r\n"
                 "SystemThreadsPerUser=20\r\n"
                 "  [Role a]  \r\nPriority=90\r\n"
                 "[Role b]\r\n\tDescription =\t Gr\xc3\xbc\xc3\x9f Gott \r\nPolicy=rr\tother\r\n"
                 "Priority=21-42\r\nNice=-13\r\nThreadsPerUser=5\r\nLifetimeMax=2min\r\n"
+                "RunMax=61ms\r\nCPUMax=62%\r\nCPUWindow=630ms\r\n"
                 "AllowUsers=root 7\r\nAllowGroups=*\r\nDenyUsers=8 9 *\r\nDenyGroups=root\r\n"
                 "PolkitAction=org.example.b\r\nMemlock=3M\r\nMemlockPerUser=1G\r\n"
                 "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r\n"
@@ -529,6 +542,9 @@ static void test_every_key_arrives(void **state) {
         assert_true(p->user_namespaces);
         assert_int_equal(p->reserve_cpu_percent, 21);
         assert_int_equal(p->system_threads_per_user_max, 20);
+        assert_int_equal(p->cpu_per_user_percent_max, 22);
+        assert_int_equal(p->back_off_ms, 23000);
+        assert_int_equal(p->back_off_ms_max, 24 * 60000);
         assert_int_equal(p->log_level, LOG_DEBUG);
         assert_true(p->ask_polkit);
         assert_int_equal(p->realtimekit_role, 0);
@@ -546,6 +562,9 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(role->nice_min, -13);
         assert_int_equal(role->threads_per_user_max, 5);
         assert_int_equal(role->lifetime_s_max, 120);
+        assert_int_equal(role->run_us_max, 61000);
+        assert_int_equal(role->cpu_percent_max, 62);
+        assert_int_equal(role->cpu_window_us, 630000);
         assert_int_equal(role->allow_users.n_ids, 2);
         assert_int_equal(role->allow_users.ids[0], 0);
         assert_int_equal(role->allow_users.ids[1], 7);

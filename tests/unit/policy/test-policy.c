@@ -72,6 +72,7 @@ static const struct role roles[] = {
                 BROKER_RULE(DEFAULT_ROLE),  BROKER_RULE(THREADS_MAX),                             \
                 BROKER_RULE(GRANT_BURST),   BROKER_RULE(THREADS_PER_USER),                        \
                 BROKER_RULE(GRANT_REFILL),  BROKER_RULE(USER_NAMESPACES),                         \
+                BROKER_RULE(BACK_OFF),                                                            \
         }
 #define NOW                                                                                       \
         .uid = 1000, .gids = (const gid_t[]) { 100, 101 }, .n_gids = 2, .rt_possible = true,      \
@@ -402,6 +403,11 @@ static const struct evaluate_case cases[] = {
         { "clamp does not let in", { A_POLICY }, { NOW, .uid = 5 },
           { ASK, .role = "calm", .policy = SCHED_RR, .priority = 35, .clamp = true },
           { DENIED(NOT_ALLOWED, CALM), LINE(CALM, ALLOW_GROUPS) } },
+        { "a thread of the user is demoted", { A_POLICY }, { NOW, .back_off_ms = 700 }, { ASK },
+          { DENIED(BACK_OFF, DESKTOP), BROKER_LINE(BACK_OFF), .retry_after_ms = 700 } },
+        { "and what is not real-time goes on", { A_POLICY }, { NOW, .back_off_ms = 700 },
+          { ASK_NICE, .nice = -5 },
+          { GRANTED(DESKTOP, ALLOW_GROUPS), .policy = SCHED_OTHER, .nice = -5 } },
         { "clamp does not mend the broker", { A_POLICY }, { NOW, .rt_possible = false },
           { ASK, .clamp = true }, { DENIED(DEGRADED, DESKTOP) } },
         { "clamp makes no place", { A_POLICY }, { NOW, .threads_held = 10 }, { ASK, .clamp = true },
@@ -679,7 +685,7 @@ static void test_every_reason_of_the_policy_is_tried(void **state) {
                 REASON_NO_SUCH_ROLE, REASON_POLICY_NOT_IN_ROLE, REASON_PRIORITY_LIMIT,
                 REASON_NICE_LIMIT, REASON_LIFETIME_LIMIT, REASON_USER_NAMESPACE,
                 REASON_THREADS_PER_USER, REASON_THREADS_PER_ROLE, REASON_THREADS_TOTAL,
-                REASON_RATE, REASON_DEGRADED, REASON_NEEDS_AUTHORIZATION, REASON_NOT_AUTHORIZED,
+                REASON_RATE, REASON_DEGRADED, REASON_BACK_OFF, REASON_NEEDS_AUTHORIZATION, REASON_NOT_AUTHORIZED,
                 REASON_AUTHORITY_UNAVAILABLE, REASON_AUTHORITY_BUSY,
         };
 

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What the guard's thread does with its table: looks, judges, demotes. No allocation, no log. */
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "broker/guard/table.h"
+#include "broker/sched-values.h"
+
+#define MS UINT64_C(1000000)
+#define QUIET 2000U             /* below this share every other look will do */
+#define PINNED_EVERY 8          /* looks between two at what CPUs it may run on */
+#define MEMBER_MIN 10U          /* below this share nobody is to blame */
+
+/* False if the thread ended. */
+static bool read_counter(const struct guard_table *table, const struct guard_slot *slot,
+                         uint64_t *ret_cpu_ns, uint64_t *ret_delay_ns) {
+        char text[1024];
+        ssize_t n;
+
+        n = pread(slot->fd, text, sizeof(text) - 1, 0);
+        if (n <= 0)
+                return false;
+
+        text[n] = '\0';
+        *ret_delay_ns = 0;
+        return slot->ticks ? guard_parse_stat(text, (size_t) n, table->tick_ns, ret_cpu_ns)
+                           : guard_parse_schedstat(text, ret_cpu_ns, ret_delay_ns);
+}
+
+static int pinned_cpu(pid_t tid) {
+        cpu_set_t set;
+
+        if (sched_getaffinity(tid, sizeof(set), &set) < 0 || CPU_COUNT(&set) != 1)
+                return -1;
+        for (int cpu = 0; cpu < CPU_SETSIZE && cpu < GUARD_CPUS_MAX; cpu++)
+                if (CPU_ISSET(cpu, &set))
+                        return cpu;
+
+        return -1;
+}
+
+void guard_table_sample(struct guard_table *table, uint32_t id, uint64_t now_ns,
+                        enum guard_tick tick, uint64_t n_ticks) {
+        struct guard_slot *slot = guard_table_slot(table, id);
+        struct guard_sample sample = { .at_ns = now_ns, .tick = tick };
+        uint64_t at_ns = slot->account.at_ns, used_ns = slot->account.used_ns;
+
+        if (!slot->used || slot->demoted)
+                return;
+        if (slot->quiet && !table->idle && tick == GUARD_TICK_GOOD && (n_ticks + id) % 2 == 0)
+                return;
+        if (!read_counter(table, slot, &sample.cpu_ns, &sample.delay_ns))
+                return; /* ended: the dispatcher knows, or will */
+
+        guard_account_add(&slot->account, &slot->watched.budget, &sample);
+        slot->share = guard_account_share(&slot->account, &slot->watched.budget);
+        slot->quiet = slot->share < QUIET &&
+                      (slot->account.used_ns - used_ns) * (GUARD_FULL / QUIET) <=
+                              slot->account.at_ns - at_ns;
+        if ((n_ticks + id) / 2 % PINNED_EVERY == 0)
+                slot->cpu = pinned_cpu(slot->watched.tid);
+}
+
+bool guard_table_is_idle(struct guard_table *table) {
+        uint64_t sum = 0;
+
+        table->idle = true;
+        for (uint32_t i = 0; i < table->n_slots && table->idle; i++) {
+                const struct guard_slot *slot = guard_table_slot(table, i);
+
+                if (!slot->used || slot->demoted)
+                        continue;
+                sum += slot->share;
+                table->idle = slot->quiet && slot->account.known && sum < QUIET;
+        }
+
+        return table->idle;
+}
+
+/*
+ * By number, between two looks at what stands for the thread itself: if it ended meanwhile, the
+ * number may be a stranger's, who gets back what it had.
+ */
+static bool demote(struct guard_table *table, struct guard_slot *slot) {
+        pid_t tid = slot->watched.tid;
+        struct sched_values before, demoted;
+        uint64_t cpu_ns, delay_ns;
+
+        if (sched_read(tid, &before) < 0 || !read_counter(table, slot, &cpu_ns, &delay_ns) ||
+            !sched_is_rt(before.policy) || !before.reset_on_fork)
+                return false;
+
+        demoted = (struct sched_values) {
+                .policy = SCHED_OTHER,
+                .nice = before.nice,
+                .reset_on_fork = true,
+        };
+        if (sched_write(tid, &demoted) < 0)
+                return false;
+        if (!read_counter(table, slot, &cpu_ns, &delay_ns)) {
+                (void) sched_write(tid, &before);
+                return false;
+        }
+
+        slot->demoted = true;
+        return true;
+}
+
+static struct guard_notice notice_of(const struct guard_slot *slot, enum reason reason,
+                                     unsigned group_share) {
+        return (struct guard_notice) {
+                .owner = slot->watched.owner,
+                .reason = reason,
+                .run_ms = guard_account_run_ns(&slot->account) / MS,
+                .share = slot->share,
+                .group_share = group_share,
+                .budget = slot->watched.budget,
+        };
+}
+
+/* True if there is something to tell. */
+static bool settle(struct guard_table *table, struct guard_slot *slot, enum reason reason,
+                   unsigned group_share) {
+        struct guard_account *account = &slot->account;
+
+        switch (guard_account_settle(account, &slot->watched.budget, reason)) {
+        case GUARD_WARN:
+                slot->warning = notice_of(slot, reason, group_share);
+                slot->tell_warning = true;
+                return true;
+        case GUARD_DEMOTE:
+                if (!demote(table, slot))
+                        return false;
+                slot->demotion = notice_of(slot, reason, group_share);
+                slot->demotion.demoted = true;
+                slot->demotion.took_ms = (account->at_ns - account->over_since_ns) / MS;
+                slot->tell_demotion = true;
+                return true;
+        case GUARD_FINE:
+        case GUARD_WAIT:
+                break;
+        }
+
+        return false;
+}
+
+/* Whom a limit is about: all, one user's threads, or those of one CPU. */
+struct scope {
+        enum reason reason;
+        uint64_t limit;         /* of the sum of shares */
+        bool by_user;
+        uint64_t user;
+        int cpu;                /* -1: wherever */
+};
+
+static bool is_in(const struct scope *scope, const struct guard_slot *slot) {
+        return (!scope->by_user || slot->watched.user == scope->user) &&
+               (scope->cpu < 0 || slot->cpu == scope->cpu);
+}
+
+/* The members of @scope, most of whom use nothing and are left out. */
+static size_t gather(struct guard_table *table, const struct scope *scope, uint64_t *ret_sum) {
+        size_t n = 0;
+
+        *ret_sum = 0;
+        for (uint32_t i = 0; i < table->n_slots; i++) {
+                const struct guard_slot *slot = guard_table_slot(table, i);
+
+                if (!slot->used || slot->demoted || slot->share < MEMBER_MIN || !is_in(scope, slot))
+                        continue;
+                *ret_sum += slot->share;
+                table->members[n] = (struct guard_member) {
+                        .share = slot->share,
+                        .group = slot->watched.user,
+                        .process = (uint64_t) slot->watched.pid,
+                };
+                table->member_slots[n++] = i;
+        }
+
+        return n;
+}
+
+/* Who was warned before the others: of equals another is the largest each time. */
+static size_t next_culprit(struct guard_table *table, const struct scope *scope, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!table->members[i].taken &&
+                    guard_table_slot(table, table->member_slots[i])->account.over == scope->reason)
+                        return i;
+
+        return guard_judge_largest(table->members, n);
+}
+
+/* True if there is something to tell. */
+static bool judge_scope(struct guard_table *table, const struct scope *scope) {
+        uint64_t sum, before;
+        bool told = false;
+        size_t n, i;
+
+        n = gather(table, scope, &sum);
+        before = sum;
+        while (sum > scope->limit && (i = next_culprit(table, scope, n)) < n) {
+                struct guard_slot *slot = guard_table_slot(table, table->member_slots[i]);
+
+                table->members[i].taken = true;
+                sum -= table->members[i].share;
+                if (slot->over_now)
+                        continue; /* judged already, for itself or by a narrower limit */
+                slot->over_now = true;
+                told |= settle(table, slot, scope->reason, (unsigned) before);
+        }
+
+        return told;
+}
+
+static bool judge_threads(struct guard_table *table, uint64_t *ret_sum) {
+        bool told = false;
+
+        *ret_sum = 0;
+        for (uint32_t i = 0; i < table->n_slots; i++) {
+                struct guard_slot *slot = guard_table_slot(table, i);
+                enum reason reason;
+
+                if (!slot->used || slot->demoted)
+                        continue;
+                reason = guard_judge(&slot->account, &slot->watched.budget);
+                slot->over_now = reason != REASON_NONE;
+                if (slot->over_now)
+                        told |= settle(table, slot, reason, 0);
+                *ret_sum += slot->share;
+        }
+
+        return told;
+}
+
+static bool judge_cpus(struct guard_table *table, uint64_t limit) {
+        static uint64_t sums[GUARD_CPUS_MAX];
+        bool told = false;
+
+        for (int cpu = 0; cpu < GUARD_CPUS_MAX; cpu++)
+                sums[cpu] = 0;
+        for (uint32_t i = 0; i < table->n_slots; i++) {
+                const struct guard_slot *slot = guard_table_slot(table, i);
+
+                if (slot->used && !slot->demoted && slot->cpu >= 0)
+                        sums[slot->cpu] += slot->share;
+        }
+        for (int cpu = 0; cpu < GUARD_CPUS_MAX; cpu++) {
+                const struct scope scope = { REASON_CPU_RESERVE, limit, .cpu = cpu };
+
+                if (sums[cpu] > limit)
+                        told |= judge_scope(table, &scope);
+        }
+
+        return told;
+}
+
+static bool judge_users(struct guard_table *table, uint64_t limit) {
+        bool told = false;
+        uint64_t sum;
+
+        for (uint32_t i = 0; i < table->n_slots; i++) {
+                const struct guard_slot *slot = guard_table_slot(table, i);
+                const struct scope scope = { REASON_CPU_PER_USER, limit, true, slot->watched.user,
+                                             -1 };
+
+                /* a user over the limit has a thread that takes its part */
+                if (!slot->used || slot->demoted || slot->over_now || slot->share < MEMBER_MIN)
+                        continue;
+                (void) gather(table, &scope, &sum);
+                if (sum > limit)
+                        told |= judge_scope(table, &scope);
+        }
+
+        return told;
+}
+
+bool guard_table_judge(struct guard_table *table) {
+        const struct guard_limits *limits = &table->limits;
+        uint64_t all = (uint64_t) table->n_cpus * GUARD_FULL;
+        uint64_t user_limit = all * limits->user_max / 100;
+        uint64_t cpu_limit = (uint64_t) GUARD_FULL * (100 - limits->reserve) / 100;
+        const struct scope everybody = { REASON_CPU_RESERVE, cpu_limit * table->n_cpus, .cpu = -1 };
+        uint64_t sum;
+        bool told;
+
+        told = judge_threads(table, &sum);
+        if (sum > cpu_limit)
+                told |= judge_cpus(table, cpu_limit);
+        if (sum > user_limit)
+                told |= judge_users(table, user_limit);
+        if (sum > everybody.limit)
+                told |= judge_scope(table, &everybody);
+
+        for (uint32_t i = 0; i < table->n_slots; i++) {
+                struct guard_slot *slot = guard_table_slot(table, i);
+
+                if (slot->used && !slot->demoted && !slot->over_now)
+                        (void) guard_account_settle(&slot->account, &slot->watched.budget,
+                                                    REASON_NONE);
+        }
+
+        return told;
+}

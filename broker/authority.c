@@ -369,6 +369,18 @@ int authority_new(struct broker *broker, struct authority **ret) {
         return 0;
 }
 
+void authority_give_up(struct authority *authority) {
+        GHashTableIter iter;
+        gpointer flight;
+
+        for (;;) {
+                g_hash_table_iter_init(&iter, authority->flights);
+                if (!g_hash_table_iter_next(&iter, NULL, &flight))
+                        return;
+                flight_land(flight, AUTHORITY_FAILED);
+        }
+}
+
 struct authority *authority_free(struct authority *authority) {
         if (!authority)
                 return NULL;

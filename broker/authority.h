@@ -42,6 +42,9 @@ typedef void (*authority_done_fn)(enum authority_answer answer, void *userdata);
 /* Connects to polkit in the background. Errors: -ENOMEM. */
 int authority_new(struct broker *broker, struct authority **ret);
 
+/* Answers all who wait, with AUTHORITY_FAILED: they must not outlive it. */
+void authority_give_up(struct authority *authority);
+
 /* Ends all questions without telling those who asked. May be NULL. Returns NULL. */
 struct authority *authority_free(struct authority *authority);
 

@@ -155,7 +155,12 @@ void broker_apply_authority(struct broker *broker) {
         int r;
 
         if (!broker_policy(broker)->ask_polkit) {
-                broker->authority = authority_free(broker->authority);
+                struct authority *authority = broker->authority;
+
+                broker->authority = NULL; /* who is answered now must not ask again */
+                if (authority)
+                        authority_give_up(authority);
+                (void) authority_free(authority);
                 return;
         }
         if (broker->authority) {

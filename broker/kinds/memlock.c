@@ -236,6 +236,18 @@ static bool is_in_table(GHashTable *table, pid_t pid) {
         return false;
 }
 
+/* It ended, and its parent has not looked yet. That its first thread alone ended does not count. */
+static bool is_dead(pid_t pid) {
+        struct proc_stat stat;
+        char path[64];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
+        /* as many links as threads, and two */
+        return proc_read_stat(pid, 0, &stat) < 0 ||
+               (stat.state == 'Z' && (lstat(path, &st) < 0 || st.st_nlink <= 3));
+}
+
 /*
  * The processes of @uid outside of @table whose hard limit is above @range->saved and at most
  * @range->set: nobody but us gave it to them. Returns what they may lock; lowers it to @saved, if
@@ -262,7 +274,7 @@ static uint64_t scan_heirs(GHashTable *table, uid_t uid, const struct range *ran
                 n++;
                 if (fstatat(dirfd(proc), entry->d_name, &st, 0) < 0 || st.st_uid != uid ||
                     limits_read(pid, &now) < 0 || limit(&now, HARD) <= range->saved ||
-                    limit(&now, HARD) > range->set || is_in_table(table, pid))
+                    limit(&now, HARD) > range->set || is_in_table(table, pid) || is_dead(pid))
                         continue;
 
                 bytes += limit(&now, HARD);

@@ -7,6 +7,7 @@ are kept in files, and for real by the tests on a whole machine.
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -245,6 +246,31 @@ def test_what_children_inherit_counts_and_is_taken_back_with_the_last(broker, li
     holder.release(lease)
     assert limits(child.pid) == before
     assert ask(broker.client(ALICE), 100 * MIB).reason == "none"
+
+
+def test_a_dead_child_counts_no_more(broker, limits):
+    """Also while its parent has not looked what became of it."""
+    client, holder = broker.client(ALICE), broker.target(ALICE)
+    ask(client, 100 * MIB, pid=holder.pid)
+    child = holder.fork()
+    limits.inherit(holder.pid, child)
+    assert_refused(ask(client, 60 * MIB), "memlock-quota")
+
+    os.kill(child, signal.SIGKILL)
+
+    wait_until(lambda: "Z" in kernel.status(child, "State"))
+    assert ask(client, 60 * MIB).reason == "none"
+
+
+def test_a_child_that_hides_counts_too(broker, limits):
+    """One that cannot be dumped has files in /proc that belong to root."""
+    holder, child = broker.client(ALICE), broker.target(ALICE)
+    ask(holder, 100 * MIB)
+    limits.inherit(holder.pid, child.pid)
+    child.tell("hide")
+    assert os.stat(f"/proc/{child.pid}/status").st_uid == 0
+
+    assert_refused(ask(broker.client(ALICE), 60 * MIB), "memlock-quota")
 
 
 def test_children_of_another_lease_are_let_be(broker, limits):

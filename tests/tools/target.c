@@ -252,6 +252,10 @@ static int run_mlock(struct target *target, struct worker *w, char *arguments) {
         return syscall(SYS_mlock, memory, size) < 0 ? -errno : 0;
 }
 
+static int run_hide(struct target *target, struct worker *w, char *arguments) {
+        return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : 0;
+}
+
 static int run_unshare_user(struct target *target, struct worker *w, char *arguments) {
         return unshare(CLONE_NEWUSER) < 0 ? -errno : 0;
 }
@@ -273,6 +277,7 @@ static const struct command {
         { "setuid", run_setuid },
         { "seteuid", run_seteuid },
         { "mlock", run_mlock },
+        { "hide", run_hide },
         { "unshare-user", run_unshare_user },
 };
 

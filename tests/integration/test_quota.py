@@ -265,7 +265,10 @@ def test_R01_silence_at_notice_but_for_refusals(make_daemon):
 
     for _ in range(1000):
         client.release(client.acquire().id)
-    assert daemon.log().count("\n") == n_lines
+    # unless so many at once use up the dispatcher's own budget, which is said once
+    lines = daemon.log().splitlines()[n_lines:]
+    assert [line for line in lines if "ms of real-time CPU within a second" not in line] == []
+    n_lines += len(lines)
 
     client.acquire(priority=88)
     wait_until(lambda: daemon.log().count("\n") > n_lines, what="a line about the refusal")

@@ -72,7 +72,7 @@ static const struct option long_options[] = {
         { 0 },
 };
 
-static int complain(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static int complain(const char *format, ...) {
         char message[512], printable[1024];
         va_list args;
 

@@ -178,7 +178,7 @@ def test_grant_as_json(daemon):
         "priority": 9, "nice": 0, "reset_on_fork": True, "route": "broker", "lease": lease["id"],
         "role": "desktop", "clamped": False, "error": None, "refusal": None, "dry_run": False,
         "memlock_bytes": None, "memlock_locked": None, "cpu_latency_us": None,
-        "block_max_sectors_kb": None, "irq_priority": None,
+        "block_max_sectors_kb": None, "irq_priority": None, "rung": "as-asked",
     }
     assert set(lease) == LEASE_KEYS
     assert (lease["reason"], lease["lifetime"]) == ("a synth", "seconds")
@@ -259,7 +259,8 @@ def test_why(daemon):
     assert result.returncode == 3
     assert re.fullmatch(
         r"no: .+\n  reason: priority-limit\n  role: desktop\n" + line +
-        r"  asked: 88\n  limit: 20\n  help: .+\n  with --clamp: SCHED_FIFO 20\n", result.stdout)
+        r"  asked: 88\n  limit: 20\n  help: .+\n  with --clamp: SCHED_FIFO 20\n"
+        r"( +\d+\. role \w+, .+:\d+: .+\n)+( +kernel: .+\n)+", result.stdout)
 
     result = daemon.rtgrantctl(BOB, "why", "--clamp", "-f", "-p", 88, tid)
     assert result.returncode == 0

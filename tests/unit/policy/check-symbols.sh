@@ -11,7 +11,7 @@ set -eu
 nm=$1
 archive=$2
 
-allowed='^(memcpy|memmove|memset|memcmp|strcmp|strlen|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_'
+allowed='^(memcpy|memmove|memset|memcmp|bcmp|strcmp|strlen|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_'
 allowed="$allowed|__(asan|ubsan|sanitizer|gcov|llvm)_.*)\$"
 
 defined=$("$nm" --defined-only --format=posix "$archive" | awk 'NF >= 3 { print $1 }' | sort -u)

@@ -95,10 +95,12 @@ static int on_back_off_over(sd_event_source *source, uint64_t usec, void *userda
         struct lease *lease = userdata;
         struct broker *broker = lease->broker;
         const struct sched_values *set = &lease->grants[KIND_SCHED].set.sched;
+        /* a reload meanwhile may have lowered what the role gives; nothing was there to be lowered */
+        int priority_max = broker_policy(broker)->roles[lease->role_index].priority_max;
         const struct wanted wanted = {
                 .sched = true,
                 .policy = set->policy,
-                .priority = set->priority,
+                .priority = set->priority < priority_max ? set->priority : priority_max,
         };
         struct grant_outcome outcome;
         enum reason reason;

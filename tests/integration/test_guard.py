@@ -226,6 +226,19 @@ def test_each_time_twice_as_long(guarded):
     assert [re.search(r"demoted for ([\d.]+) s", text)[1] for text in times] == ["0.5", "1.0", "2.0"]
 
 
+def test_a_reload_lowers_what_comes_back(make_daemon):
+    daemon = make_daemon().start(limits({"BackOff": "3s"}))
+    client, watching = daemon.client(ALICE), watcher(daemon, ALICE)
+    hog = Hog(client, hogs.spin, priority=15)
+    next_event(watching, wire.EVENT_DEMOTED)
+    hog.rest()
+
+    daemon.reload(limits({"BackOff": "3s"}, Priority="1-7"))
+
+    next_event(watching, wire.EVENT_RESTORED)
+    assert hog.sched() == (FIFO, 7, 0, True)
+
+
 def test_released_while_demoted(guarded):
     client, watching = guarded.client(ALICE), watcher(guarded, ALICE)
     hog = Hog(client, hogs.spin)

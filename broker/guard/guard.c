@@ -209,9 +209,20 @@ bool guard_remove(struct guard *guard, uint32_t id) {
         return guard_table_remove(&guard->table, id);
 }
 
+static bool budgets_are_equal(const struct guard_budget *a, const struct guard_budget *b) {
+        return a->run_max_ns == b->run_max_ns && a->window_ns == b->window_ns &&
+               a->share_max == b->share_max;
+}
+
 void guard_set_budget(struct guard *guard, uint32_t id, const struct guard_budget *budget) {
+        struct guard_slot *slot = guard_table_slot(&guard->table, id);
+
+        /* Asked for again as it is: no reason to go through all the others. */
+        if (budgets_are_equal(&slot->watched.budget, budget))
+                return;
+
         guard_table_lock(&guard->table);
-        guard_table_slot(&guard->table, id)->watched.budget = *budget;
+        slot->watched.budget = *budget;
         guard_table_unlock(&guard->table);
         guard_table_retime(&guard->table);
 }

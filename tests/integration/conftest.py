@@ -13,6 +13,7 @@ import pytest
 
 import daemon as daemon_module
 import kernel
+from resources import Disk
 
 BUILD = Path(os.environ.get("RTGRANT_BUILD") or Path(__file__).resolve().parents[2] / "build")
 
@@ -201,3 +202,13 @@ def with_mode(programs, directory):
         return str(path)
 
     return make
+
+
+@pytest.fixture
+def disk(directory):
+    try:
+        made = Disk(directory)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no loop device: {error}")
+    yield made
+    made.close()

@@ -17,16 +17,6 @@ POLICY = {"Role desktop": {"BlockQueue": "16-512"}}
 
 
 @pytest.fixture
-def disk(directory):
-    try:
-        made = Disk(directory)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no loop device: {error}")
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def broker(daemon):
     daemon.reload(policy_text(POLICY))
     return daemon

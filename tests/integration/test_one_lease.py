@@ -3,7 +3,6 @@
 
 import json
 import os
-import subprocess
 
 import pytest
 
@@ -12,7 +11,7 @@ import wire
 from agent import ALICE, BOB
 from daemon import assert_granted, assert_refused, policy_text, wait_until
 from kernel import FIFO, OTHER
-from resources import DEVICE, Disk, Latency
+from resources import DEVICE, Latency
 
 POLICY = {"Role desktop": {"CpuLatency": "10us", "BlockQueue": "16-512", "Memlock": "64M"}}
 ALL = wire.WANT_SCHED | wire.WANT_NICE | wire.WANT_CPU_LATENCY | wire.WANT_BLOCK_QUEUE
@@ -23,16 +22,6 @@ pytestmark = pytest.mark.skipif(not os.access(DEVICE, os.R_OK | os.W_OK), reason
 @pytest.fixture
 def latency():
     made = Latency()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def disk(directory):
-    try:
-        made = Disk(directory)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no loop device: {error}")
     yield made
     made.close()
 

@@ -358,11 +358,10 @@ struct policy_trace {
  *   who asks       USER_NAMESPACE, NO_SUCH_ROLE, DENIED, NOT_ALLOWED, NOT_AUTHORIZED,
  *                  NO_ACTIVE_SESSION, AUTHORITY_UNAVAILABLE, AUTHORITY_BUSY
  *   the role       POLICY_NOT_IN_ROLE (also: real-time, and the role has no priority band),
- *                  PRIORITY_LIMIT, NICE_LIMIT, LIFETIME_LIMIT
- *   each resource  RESOURCE_NOT_IN_ROLE, IRQ_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
  *                  PRIORITY_LIMIT, ABOVE_SERVER, NICE_LIMIT, LIFETIME_LIMIT
- *   each resource  RESOURCE_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT, MEMLOCK_QUOTA, and what the
- *                  broker found out before (RESOURCE_UNAVAILABLE, NO_SUCH_DEVICE)
+ *   each resource  RESOURCE_NOT_IN_ROLE, IRQ_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT,
+ *                  MEMLOCK_QUOTA, and what the broker found out before (RESOURCE_UNAVAILABLE,
+ *                  NO_SUCH_DEVICE)
  *   the CPUs       ADMISSION (asked and limit in millionths of one CPU)
  *   the broker     DEGRADED, BACK_OFF
  *   quotas         THREADS_PER_ROLE, THREADS_PER_USER, THREADS_TOTAL, RATE
@@ -382,11 +381,10 @@ struct policy_trace {
  * its priorities follow the period, a declared one bounds the band from above.
  *
  * Who may use a role is decided by its Deny lists, then its Allow lists, AllowSessions the last of
- * them, then polkit if there is an
- * action to ask about; what a list decides polkit never turns round. Polkit is asked last: ASK
- * means that all the rest would pass, and comes with what a yes would give. Evaluated with its
- * answer, a request is never worth another question: a role that was not asked about counts as
- * refused.
+ * them, then polkit if there is an action to ask about; what a list decides polkit never turns
+ * round. Polkit is asked last: ASK means that all the rest would pass, and comes with what a yes
+ * would give. Evaluated with its answer, a request is never worth another question: a role that was
+ * not asked about counts as refused.
  *
  * Without a role in the request, of those that give the same, the one whose hints name the caller's
  * unit or program serves; else the first role of the policy that allows the caller and gives

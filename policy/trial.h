@@ -77,6 +77,49 @@ static inline int role_priority_max(const struct role *role) {
                                                             : POLICY_PRIORITY_CEILING;
 }
 
+/* Each check_...() says whether the request passes; if not, t->decision is the refusal. */
+
+/* ---- request.c ---- */
+
+bool check_ranges(struct trial *t);
+
+/* ---- admit.c ---- */
+
+bool check_namespace(struct trial *t);
+bool check_admission(struct trial *t);
+
+/* Whether polkit's answer is about @role. */
+bool authority_is_answered(const struct policy *policy, const struct role *role,
+                           const struct situation *now);
+
+/* NONE of a yes, NEEDS_AUTHORIZATION of no answer yet. */
+enum reason authority_answer_reason(enum authority_answer answer);
+
+/* ---- limits.c ---- */
+
+bool role_has_band(const struct role *role);
+bool check_policy(struct trial *t);
+bool check_priority(struct trial *t);
+bool check_nice(struct trial *t);
+bool check_lifetime(struct trial *t);
+bool check_broker_state(struct trial *t);
+bool check_quotas(struct trial *t);
+bool check_rate(struct trial *t);
+
+/* ---- resources.c ---- */
+
+bool check_resources(struct trial *t);
+
+/* ---- choose.c ---- */
+
+/* The best that any role answers. */
+struct decision evaluate_every_role(const struct trial *t);
+
+/* ---- policy.c ---- */
+
+/* What one role answers. */
+struct decision evaluate_role(const struct trial *caller, const struct role *role);
+
 /* ---- timing.c ---- */
 
 /* The priority that @request means within @role: its own, or a place in the role's band. */

@@ -19,15 +19,4 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
 enum reason acquire_why(const struct call *call, const struct wire_acquire *wire,
                         struct wire_why_reply *ret);
 
-/* UPDATE of a lease of the caller; as acquire_lease(). */
-bool acquire_update(const struct call *call, struct lease *lease, const struct wire_update *wire,
-                    struct wire_answer *answer, struct authority_question *ret_question);
-
-/* RENEW of a lease of the caller. */
-void acquire_renew(const struct call *call, struct lease *lease, unsigned lifetime_s,
-                   struct wire_answer *answer);
-
-/* Fills in what is in force on a lease's thread. */
-void acquire_describe(const struct lease *lease, struct wire_answer *answer);
-
 #endif

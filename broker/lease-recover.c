@@ -11,10 +11,6 @@
 #include "broker/ids.h"
 #include "broker/server.h"
 
-#define WANTS_KEPT                                                                     \
-        (WIRE_WANT_SCHED | WIRE_WANT_NICE | WIRE_WANT_MEMLOCK | WIRE_WANT_CPU_LATENCY | \
-         WIRE_WANT_BLOCK_QUEUE | WIRE_WANT_IRQ)
-
 static bool policy_is_known(int policy) {
         return policy == SCHED_OTHER || policy == SCHED_FIFO || policy == SCHED_RR ||
                policy == SCHED_BATCH || policy == SCHED_IDLE || policy == SCHED_POLICY_DEADLINE ||
@@ -35,7 +31,7 @@ static bool record_is_sound(const struct lease_record *record) {
                 record->state == LEASE_RECORD_CHANGING) &&
                record->pid > 0 && record->tid > 0 && id_parse((uint64_t) record->pid, &pid) >= 0 &&
                id_parse((uint64_t) record->tid, &tid) >= 0 && record->want != 0 &&
-               (record->want & ~(uint32_t) WANTS_KEPT) == 0 &&
+               (record->want & ~(uint32_t) WIRE_WANT_ALL) == 0 &&
                record->lifetime <= WIRE_LIFETIME_SECONDS &&
                record->transport <= WIRE_TRANSPORT_REALTIMEKIT &&
                memchr(record->role, '\0', sizeof(record->role)) &&

@@ -14,6 +14,7 @@
 #include "broker/lease-store.h"
 #include "broker/resource.h"
 #include "broker/target.h"
+#include "broker/timing.h"
 #include "broker/user.h"
 #include "client/protocol.h"
 
@@ -24,12 +25,6 @@ struct grant {
         bool held;
         union kind_values saved;        /* what was there before the lease */
         union kind_values set;
-};
-
-struct timing {
-        uint64_t period_ns;             /* all 0: not declared */
-        uint64_t computation_ns;
-        uint64_t deadline_ns;
 };
 
 struct lease {

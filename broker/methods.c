@@ -6,14 +6,16 @@
 #include <string.h>
 
 #include "broker/acquire.h"
+#include "broker/answer.h"
 #include "broker/cleanup.h"
+#include "broker/config.h"
 #include "broker/connection.h"
 #include "broker/decide.h"
 #include "broker/explain.h"
 #include "broker/reload.h"
 #include "broker/server.h"
 #include "broker/text.h"
-#include "broker/config.h"
+#include "broker/update.h"
 
 /* Leases looked at for one LIST: others' are passed over, and there may be many. */
 #define LIST_SCAN_MAX 1024
@@ -26,13 +28,13 @@ struct method {
 };
 
 /* In place of a role, of polkit's answer about administering. */
-#define ROLE_MANAGE SIZE_MAX
+#define ROLE_MANAGE   SIZE_MAX
 #define ACTION_MANAGE "org.rtgrant.manage"
 
 enum administers {
         ADMINISTERS_YES,
         ADMINISTERS_NO,
-        ADMINISTERS_ASK,        /* polkit, the question */
+        ADMINISTERS_ASK, /* polkit, the question */
 };
 
 /*
@@ -98,7 +100,7 @@ static void offer_roles(const struct call *call, struct wire_hello_reply *hello)
                 reason = now.in_user_namespace && !policy->user_namespaces
                                  ? REASON_USER_NAMESPACE
                                  : policy_role_admits(policy, role, &now, &rule);
-                *offer = (struct wire_offer) {
+                *offer = (struct wire_offer){
                         .reason = reason,
                         .policies = role->policies,
                         .priority_min = role->priority_min,
@@ -119,7 +121,7 @@ static size_t method_hello(const struct call *call, const union wire_request *re
         if (request->hello.flags != 0)
                 return answer_reason(request, ret, REASON_INVALID);
 
-        *hello = (struct wire_hello_reply) {
+        *hello = (struct wire_hello_reply){
                 .state = (broker->self.broken != REASON_NONE ? WIRE_STATE_DEGRADED : 0) |
                          (call->peer->admin ? WIRE_STATE_ADMIN : 0) |
                          (broker->policy_error[0] != '\0' ? WIRE_STATE_POLICY_BROKEN : 0) |
@@ -209,7 +211,7 @@ static size_t method_update(const struct call *call, const union wire_request *r
         if (!lease)
                 return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
 
-        if (!acquire_update(call, lease, &request->update, &ret->answer, ret_question))
+        if (!update_lease(call, lease, &request->update, &ret->answer, ret_question))
                 return 0;
         if (ret->answer.reason != REASON_NONE && !(request->update.flags & WIRE_ACQUIRE_DRY_RUN))
                 log_refusal(call, &ret->answer);
@@ -223,7 +225,7 @@ static size_t method_renew(const struct call *call, const union wire_request *re
         if (!lease)
                 return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
 
-        acquire_renew(call, lease, request->lease.lifetime_s, &ret->answer);
+        update_renew(call, lease, request->lease.lifetime_s, &ret->answer);
         return wire_finish_answer(&ret->answer, &request->header);
 }
 
@@ -233,13 +235,13 @@ static size_t end_one(const struct call *call, struct lease *lease,
         struct lease after = *lease;
 
         after.n_holds = 0;
-        acquire_describe(lease, &ret->answer);
+        answer_describe(lease, &ret->answer);
         ret->answer.previous_policy = ret->answer.policy;
         ret->answer.previous_priority = ret->answer.priority;
         ret->answer.previous_nice = ret->answer.nice;
 
         lease_end(call->broker, lease, reason, text);
-        acquire_describe(&after, &ret->answer);
+        answer_describe(&after, &ret->answer);
         return wire_finish_answer(&ret->answer, &request->header);
 }
 
@@ -336,7 +338,8 @@ static size_t method_reload(const struct call *call, const union wire_request *r
 }
 
 static size_t method_restore_all(const struct call *call, const union wire_request *request,
-                                 union wire_response *ret, struct authority_question *ret_question) {
+                                 union wire_response *ret,
+                                 struct authority_question *ret_question) {
         ret->answer.count = broker_end_all(call->broker, REASON_REVOKED,
                                            "all leases were ended by an administrator");
         return answer_reason(request, ret, REASON_NONE);
@@ -363,7 +366,7 @@ static size_t method_policy(const struct call *call, const union wire_request *r
                         policy->next = index;
                         break;
                 }
-                *to = (struct wire_policy_entry) {};
+                *to = (struct wire_policy_entry){};
                 text_copy(to->section, sizeof(to->section), entry.section);
                 text_copy(to->key, sizeof(to->key), entry.key);
                 text_escape(to->value, sizeof(to->value), entry.value, strlen(entry.value));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "broker/resource.h"
+#include "broker/resource-books.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #include "broker/text.h"
 
 /* The table: what a kind is not in it for, nobody is given. */
-static const struct resource_kind *const resource_kinds[_RESOURCE_MAX] = {
+const struct resource_kind *const resource_kinds[_RESOURCE_MAX] = {
         [RESOURCE_MEMLOCK] = &resource_memlock,
         [RESOURCE_CPU_LATENCY] = &resource_cpu_latency,
         [RESOURCE_BLOCK_QUEUE] = &resource_block_queue,
@@ -50,7 +49,7 @@ void resource_table_init(struct resource_table *table) {
 void resource_table_log(const struct resource_table *table, struct log *log) {
         for (size_t i = 0; i < _RESOURCE_MAX; i++)
                 if (resource_kinds[i] && !(table->served & 1U << i))
-                        log_write(log, LOG_NOTICE, &(struct log_fields) { .event = "not-served" },
+                        log_write(log, LOG_NOTICE, &(struct log_fields){ .event = "not-served" },
                                   "%s cannot be granted here: %s", resource_kinds[i]->name,
                                   table->causes[i]);
 }
@@ -68,14 +67,13 @@ uint32_t resource_kinds_served(const struct resource_table *table) {
         return served;
 }
 
-static struct resource *find_resource(struct broker *broker, const struct resource_kind *kind,
-                                      uint64_t key) {
+struct resource *books_find(struct broker *broker, const struct resource_kind *kind, uint64_t key) {
         const struct resource wanted = { .kind = kind, .name.key = key };
 
         return g_hash_table_lookup(broker->resources.by_name, &wanted);
 }
 
-static struct resource *resource_free(struct broker *broker, struct resource *resource) {
+struct resource *books_free(struct broker *broker, struct resource *resource) {
         GHashTable *table = broker->resources.by_name;
 
         (void) g_hash_table_remove(table, resource);
@@ -86,8 +84,8 @@ static struct resource *resource_free(struct broker *broker, struct resource *re
         return NULL;
 }
 
-static struct resource *resource_new(struct broker *broker, const struct resource_kind *kind,
-                                     const struct resource_name *name, uid_t uid) {
+struct resource *books_new(struct broker *broker, const struct resource_kind *kind,
+                           const struct resource_name *name, uid_t uid) {
         struct resource *resource;
 
         resource = calloc(1, sizeof(*resource));
@@ -104,7 +102,7 @@ static struct resource *resource_new(struct broker *broker, const struct resourc
         return resource;
 }
 
-static struct hold *find_hold(const struct lease *lease, const struct resource *resource) {
+struct hold *books_hold(const struct lease *lease, const struct resource *resource) {
         for (unsigned i = 0; i < lease->n_holds; i++)
                 if (lease->holds[i]->resource == resource)
                         return lease->holds[i];
@@ -112,7 +110,7 @@ static struct hold *find_hold(const struct lease *lease, const struct resource *
         return NULL;
 }
 
-static void link_hold(struct lease *lease, struct hold *hold) {
+void books_link(struct lease *lease, struct hold *hold) {
         hold->lease = lease;
         hold->in_resource.data = hold;
         lease->holds[lease->n_holds++] = hold;
@@ -130,35 +128,7 @@ static void unlink_hold(struct hold *hold) {
                 }
 }
 
-static void save_hold(struct broker *broker, const struct hold *hold,
-                      const struct resource_value *next) {
-        const struct resource *resource = hold->resource;
-        struct lease_record record = {
-                .state = LEASE_RECORD_RESOURCE,
-                .uid = hold->lease->uid,
-                .resource = {
-                        .kind = resource->kind->index,
-                        .pid = resource->name.pid,
-                        .key = resource->name.key,
-                        .value = hold->value,
-                        .saved = resource->saved,
-                        .set = resource->set,
-                        .next = *next,
-                },
-        };
-
-        memcpy(record.id, hold->lease->id, sizeof(record.id));
-        memcpy(record.resource.label, resource->name.label, sizeof(record.resource.label));
-        lease_store_put(broker->store, hold->slot, &record);
-}
-
-static void save_holds(struct broker *broker, const struct resource *resource,
-                       const struct resource_value *next) {
-        for (GList *link = resource->holds.head; link; link = link->next)
-                save_hold(broker, link->data, next);
-}
-
-static int64_t strongest(const struct resource *resource) {
+int64_t books_strongest(const struct resource *resource) {
         const struct hold *hold = resource->holds.head->data;
         int64_t value = hold->value;
 
@@ -174,20 +144,19 @@ static bool values_equal(const struct resource_value *a, const struct resource_v
         return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* Puts in force what those who hold it want, if that is not so. */
-static int settle(struct broker *broker, struct resource *resource) {
+int books_settle(struct broker *broker, struct resource *resource) {
         const struct resource_kind *kind = resource->kind;
         struct resource_value next = {}, before = resource->set;
         bool was_in_force = resource->in_force;
         int r;
 
-        kind->aim(resource, strongest(resource), &next);
+        kind->aim(resource, books_strongest(resource), &next);
         if (was_in_force && values_equal(&next, &before) && kind->verify(resource, &next) == 1) {
-                save_holds(broker, resource, &next);
+                books_save(broker, resource, &next);
                 return 0;
         }
 
-        save_holds(broker, resource, &next);
+        books_save(broker, resource, &next);
         r = kind->apply(resource, &next);
         if (r >= 0)
                 r = kind->verify(resource, &next) == 1 ? 0 : -EILSEQ;
@@ -201,7 +170,7 @@ static int settle(struct broker *broker, struct resource *resource) {
                 (void) kind->restore(resource);
                 resource->set = before;
         }
-        save_holds(broker, resource, &resource->set);
+        books_save(broker, resource, &resource->set);
         return r;
 }
 
@@ -213,11 +182,11 @@ static void drop_hold(struct broker *broker, struct hold *hold) {
         if (resource->holds.length > 0) {
                 /* what others made of it meanwhile is theirs */
                 if (resource->kind->verify(resource, &resource->set) == 1)
-                        (void) settle(broker, resource);
+                        (void) books_settle(broker, resource);
         } else {
                 if (resource->in_force)
                         (void) resource->kind->restore(resource);
-                (void) resource_free(broker, resource);
+                (void) books_free(broker, resource);
         }
         lease_store_clear(broker->store, hold->slot);
         free(hold);
@@ -239,7 +208,7 @@ static struct hold *new_hold(struct broker *broker, struct lease *lease, struct 
 
         hold->resource = resource;
         hold->value = value;
-        link_hold(lease, hold);
+        books_link(lease, hold);
         return hold;
 }
 
@@ -266,20 +235,20 @@ static enum reason reason_of(const struct resource *resource, int error, char *c
 static enum reason take_hold(struct broker *broker, struct lease *lease,
                              const struct resource_kind *kind, const struct resource_name *name,
                              int64_t value, struct resource_undo *undo, char *cause, size_t size) {
-        struct resource *resource = find_resource(broker, kind, name->key);
-        struct hold *hold = resource ? find_hold(lease, resource) : NULL;
+        struct resource *resource = books_find(broker, kind, name->key);
+        struct hold *hold = resource ? books_hold(lease, resource) : NULL;
         enum reason reason;
         int64_t before = 0;
         int r = 0;
 
         if (!resource) {
-                resource = resource_new(broker, kind, name, lease->uid);
+                resource = books_new(broker, kind, name, lease->uid);
                 if (!resource)
                         return REASON_RESOURCES;
                 r = kind->capture(resource, &resource->saved);
                 if (r < 0) {
                         reason = reason_of(resource, r, cause, size);
-                        (void) resource_free(broker, resource);
+                        (void) books_free(broker, resource);
                         return reason;
                 }
         }
@@ -290,12 +259,12 @@ static enum reason take_hold(struct broker *broker, struct lease *lease,
                 hold = new_hold(broker, lease, resource, value);
                 if (!hold) {
                         if (resource->holds.length == 0)
-                                (void) resource_free(broker, resource);
+                                (void) books_free(broker, resource);
                         return REASON_RESOURCES;
                 }
         }
 
-        r = settle(broker, resource);
+        r = books_settle(broker, resource);
         if (r >= 0) {
                 undo->steps[undo->n_steps].hold = hold;
                 undo->steps[undo->n_steps++].value = before;
@@ -305,7 +274,7 @@ static enum reason take_hold(struct broker *broker, struct lease *lease,
         reason = reason_of(resource, r, cause, size);
         if (before != 0) {
                 hold->value = before;
-                save_hold(broker, hold, &resource->set);
+                books_save_hold(broker, hold, &resource->set);
         } else {
                 drop_hold(broker, hold);
         }
@@ -368,160 +337,13 @@ void resource_undo(struct broker *broker, struct resource_undo *undo) {
                         continue;
                 }
                 hold->value = value;
-                (void) settle(broker, hold->resource);
+                (void) books_settle(broker, hold->resource);
         }
 }
 
 void resource_release_all(struct broker *broker, struct lease *lease) {
         while (lease->n_holds > 0)
                 drop_hold(broker, lease->holds[lease->n_holds - 1]);
-}
-
-void resource_request(const struct wire_acquire *wire, struct request *request) {
-        const int64_t bytes_max = INT64_MAX;
-
-        if (wire->want & WIRE_WANT_MEMLOCK)
-                request->resources |= 1U << RESOURCE_MEMLOCK;
-        if (wire->want & WIRE_WANT_CPU_LATENCY)
-                request->resources |= 1U << RESOURCE_CPU_LATENCY;
-        if (wire->want & WIRE_WANT_BLOCK_QUEUE)
-                request->resources |= 1U << RESOURCE_BLOCK_QUEUE;
-        if (wire->want & WIRE_WANT_IRQ)
-                request->resources |= 1U << RESOURCE_IRQ;
-
-        /* What is beyond all limits stays that, whatever the width. */
-        request->values[RESOURCE_MEMLOCK] = wire->memlock_bytes > (uint64_t) bytes_max
-                                                    ? bytes_max
-                                                    : (int64_t) wire->memlock_bytes;
-        request->values[RESOURCE_CPU_LATENCY] = wire->cpu_latency_us;
-        request->values[RESOURCE_BLOCK_QUEUE] = wire->block_max_sectors_kb;
-        request->values[RESOURCE_IRQ] = wire->irq_priority;
-}
-
-static const char *device_of(const struct wire_acquire *wire, enum resource_index index) {
-        if (index == RESOURCE_IRQ)
-                return wire->irq;
-
-        return index == RESOURCE_BLOCK_QUEUE ? wire->block : "";
-}
-
-void resource_find(struct broker *broker, const struct thread *thread,
-                   const struct wire_acquire *wire, struct request *request,
-                   struct resource_wants *ret) {
-        struct resource_table *table = &broker->resources;
-
-        ret->cause[0] = '\0';
-        for (enum resource_index index = 0; index < _RESOURCE_MAX; index++) {
-                const struct resource_query query = {
-                        .broker = broker,
-                        .thread = thread,
-                        .device = device_of(wire, index),
-                        .value = request->values[index],
-                };
-
-                ret->n_names[index] = 0;
-                if (!(request->resources & 1U << index))
-                        continue;
-                if (!(table->served & 1U << index)) {
-                        request->unavailable[index] = REASON_RESOURCE_UNAVAILABLE;
-                        continue;
-                }
-                request->unavailable[index] =
-                        resource_kinds[index]->find(&query, ret->names[index], &ret->n_names[index],
-                                                    ret->cause, sizeof(ret->cause));
-        }
-        if (ret->n_names[RESOURCE_IRQ] > 0)
-                request->irq_roles = irq_roles_of(broker, wire->irq);
-}
-
-const char *resource_action(enum resource_index index) {
-        static const char *const actions[_RESOURCE_MAX] = {
-                [RESOURCE_MEMLOCK] = "org.rtgrant.memlock",
-                [RESOURCE_CPU_LATENCY] = "org.rtgrant.cpu-latency",
-                [RESOURCE_BLOCK_QUEUE] = "org.rtgrant.block-queue",
-                [RESOURCE_IRQ] = "org.rtgrant.irq",
-        };
-
-        return actions[index];
-}
-
-const char *resource_cause(const struct broker *broker, enum resource_index index,
-                           const struct resource_wants *wants) {
-        return broker->resources.served & 1U << index ? wants->cause
-                                                      : broker->resources.causes[index];
-}
-
-void resource_request_held(const struct lease *lease, struct request *request,
-                           struct resource_wants *ret) {
-        memset(ret->n_names, 0, sizeof(ret->n_names));
-        ret->cause[0] = '\0';
-
-        for (unsigned i = 0; i < lease->n_holds; i++) {
-                const struct resource *resource = lease->holds[i]->resource;
-                enum resource_index index = resource->kind->index;
-
-                request->resources |= 1U << index;
-                request->values[index] = lease->holds[i]->value;
-                /* that it may have this device was decided when it got it, and at each reload */
-                request->irq_roles = UINT_MAX;
-                ret->names[index][ret->n_names[index]++] = resource->name;
-        }
-}
-
-static bool has_hold_of(const struct resource *resource, const struct user *user) {
-        for (GList *link = resource->holds.head; link; link = link->next)
-                if (((const struct hold *) link->data)->lease->user == user)
-                        return true;
-
-        return false;
-}
-
-/* What locked memory is lent to processes other than @pid. */
-static void count_memlock(struct broker *broker, const struct user *user, pid_t pid,
-                          struct situation *now) {
-        GHashTableIter iter;
-        uint64_t inherited;
-        gpointer entry;
-
-        g_hash_table_iter_init(&iter, broker->resources.by_name);
-        while (g_hash_table_iter_next(&iter, &entry, NULL)) {
-                const struct resource *resource = entry;
-                uint64_t lent;
-
-                if (resource->kind->index != RESOURCE_MEMLOCK || resource->name.pid == pid)
-                        continue;
-
-                lent = (uint64_t) strongest(resource);
-                now->memlock_total += lent;
-                if (has_hold_of(resource, user))
-                        now->memlock_held += lent;
-        }
-
-        inherited = memlock_inherited(broker->resources.by_name, user->uid);
-        now->memlock_held += inherited;
-        now->memlock_total += inherited;
-}
-
-void resource_situation(struct broker *broker, const struct user *user, pid_t pid,
-                        const struct request *request, struct situation *now) {
-        if (request->resources & 1U << RESOURCE_MEMLOCK)
-                count_memlock(broker, user, pid, now);
-        if (request->resources & 1U << RESOURCE_CPU_LATENCY)
-                now->on_battery = power_is_battery();
-}
-
-bool resource_is_raise(const struct lease *lease, const struct request *request) {
-        for (enum resource_index index = 0; index < _RESOURCE_MAX; index++) {
-                int64_t held, wanted = request->values[index];
-
-                if (!(request->resources & 1U << index))
-                        continue;
-                held = resource_held_value(lease, index, NULL);
-                if (held == 0 || (resource_kinds[index]->highest ? wanted > held : wanted < held))
-                        return true;
-        }
-
-        return false;
 }
 
 bool resource_fit(struct broker *broker, struct lease *lease, const struct role *role) {
@@ -548,7 +370,7 @@ bool resource_fit(struct broker *broker, struct lease *lease, const struct role 
                         continue;
                 }
                 hold->value = limit;
-                (void) settle(broker, hold->resource);
+                (void) books_settle(broker, hold->resource);
         }
 
         return lowered;
@@ -589,109 +411,4 @@ int64_t resource_held_value(const struct lease *lease, enum resource_index index
         }
 
         return 0;
-}
-
-void resource_to_string(enum resource_index index, int64_t value, char *buffer, size_t size) {
-        switch (index) {
-        case RESOURCE_MEMLOCK:
-                (void) snprintf(buffer, size, "%lld %s of locked memory",
-                                (long long) (value < 1024 ? value : value / 1024),
-                                value < 1024 ? "bytes" : "KiB");
-                return;
-        case RESOURCE_CPU_LATENCY:
-                (void) snprintf(buffer, size, "wake-up latency %lld us", (long long) value);
-                return;
-        case RESOURCE_BLOCK_QUEUE:
-                (void) snprintf(buffer, size, "disk requests of %lld KiB", (long long) value);
-                return;
-        case RESOURCE_IRQ:
-                (void) snprintf(buffer, size, "interrupt priority %lld", (long long) value);
-                return;
-        case _RESOURCE_MAX:
-                break;
-        }
-        text_copy(buffer, size, "nothing");
-}
-
-static bool record_is_sound(const struct lease_record_resource *record) {
-        return record->kind < _RESOURCE_MAX && resource_kinds[record->kind] && record->value > 0 &&
-               record->pid >= 0 && memchr(record->label, '\0', sizeof(record->label));
-}
-
-/* A resource as a predecessor left it. NULL: out of memory. */
-static struct resource *resource_from_record(struct broker *broker,
-                                             const struct lease_record_resource *record,
-                                             uid_t uid) {
-        const struct resource_kind *kind = resource_kinds[record->kind];
-        struct resource *resource = find_resource(broker, kind, record->key);
-        struct resource_name name = { .key = record->key, .pid = record->pid };
-        struct resource_value now;
-
-        if (resource)
-                return resource;
-
-        text_copy(name.label, sizeof(name.label), record->label);
-        resource = resource_new(broker, kind, &name, uid);
-        if (!resource)
-                return NULL;
-
-        /* for the descriptors that it opens */
-        if (kind->capture(resource, &now) < 0)
-                return resource_free(broker, resource);
-        resource->saved = record->saved;
-        resource->set = kind->verify(resource, &record->next) == 1 ? record->next : record->set;
-        resource->in_force = true;
-        return resource;
-}
-
-bool resource_recover(struct broker *broker, unsigned slot, const struct lease_record *record) {
-        struct lease *lease = lease_find(&broker->leases, record->id);
-        struct resource *resource;
-        struct hold *hold;
-
-        resource = record_is_sound(&record->resource)
-                           ? resource_from_record(broker, &record->resource, record->uid)
-                           : NULL;
-        hold = resource ? calloc(1, sizeof(*hold)) : NULL;
-        if (!hold || !lease || lease->uid != record->uid || lease->n_holds == LEASE_HOLDS_MAX ||
-            find_hold(lease, resource)) {
-                free(hold);
-                lease_store_clear(broker->store, slot);
-                return false;
-        }
-
-        hold->resource = resource;
-        hold->value = record->resource.value;
-        hold->slot = slot;
-        link_hold(lease, hold);
-        return true;
-}
-
-void resource_recovered(struct broker *broker) {
-        GHashTableIter iter;
-        gpointer entry;
-
-        g_autoptr(GPtrArray) forsaken = g_ptr_array_new();
-
-        g_hash_table_iter_init(&iter, broker->resources.by_name);
-        while (g_hash_table_iter_next(&iter, &entry, NULL))
-                if (((const struct resource *) entry)->holds.length == 0)
-                        g_ptr_array_add(forsaken, entry);
-        for (size_t i = 0; i < forsaken->len; i++) {
-                struct resource *resource = forsaken->pdata[i];
-
-                (void) resource->kind->restore(resource);
-                (void) resource_free(broker, resource);
-        }
-
-        g_hash_table_iter_init(&iter, broker->resources.by_name);
-        while (g_hash_table_iter_next(&iter, &entry, NULL)) {
-                struct resource *resource = entry;
-
-                if (resource->kind->is_volatile)
-                        resource->in_force = false;
-                if (resource->kind->is_volatile ||
-                    resource->kind->verify(resource, &resource->set) == 1)
-                        (void) settle(broker, resource);
-        }
 }

@@ -67,6 +67,7 @@ enum wire_want {
         WIRE_WANT_CPU_LATENCY = 1 << 3,
         WIRE_WANT_IRQ = 1 << 4,
         WIRE_WANT_BLOCK_QUEUE = 1 << 5,
+        WIRE_WANT_ALL = (1 << 6) - 1,
 };
 
 enum wire_lifetime {

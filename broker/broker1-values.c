@@ -29,7 +29,7 @@ struct field {
         size_t offset;
         size_t size;
         bool is_signed;
-        uint64_t flag;
+        uint64_t flag;          /* what a FLAG sets; of a NUMBER: set in `flags` too */
         uint32_t want;          /* or'ed into the record's `want` */
         const struct word *words;
 };
@@ -61,6 +61,10 @@ static const struct field acquire_fields[] = {
         { "reason", STRING, AT(wire_acquire, reason) },
         { "clamp", FLAG, AT(wire_acquire, flags), .flag = WIRE_ACQUIRE_CLAMP },
         { "dry-run", FLAG, AT(wire_acquire, flags), .flag = WIRE_ACQUIRE_DRY_RUN },
+        { "or-less", FLAG, AT(wire_acquire, flags), .flag = WIRE_ACQUIRE_OR_LESS },
+        { "relative", NUMBER, SIGNED(wire_acquire, relative), .flag = WIRE_ACQUIRE_RELATIVE,
+          .want = WIRE_WANT_SCHED },
+        { "feeds-tid", NUMBER, AT(wire_acquire, feeds_tid) },
         { "period-ns", NUMBER, AT(wire_acquire, period_ns) },
         { "computation-ns", NUMBER, AT(wire_acquire, computation_ns) },
         { "deadline-ns", NUMBER, AT(wire_acquire, deadline_ns) },
@@ -113,6 +117,7 @@ static const struct field no_fields[] = { {} };
 static const struct field *fields_of(uint16_t verb) {
         switch (verb) {
         case WIRE_ACQUIRE:
+        case WIRE_WHY:
                 return acquire_fields;
         case WIRE_UPDATE:
                 return update_fields;
@@ -293,11 +298,14 @@ static int read_value(sd_bus_message *message, const struct field *field, void *
         return r < 0 ? r : sd_bus_message_exit_container(message);
 }
 
-static void note_want(union wire_request *request, uint32_t want) {
-        if (request->header.verb == WIRE_ACQUIRE)
-                request->acquire.want |= want;
-        else if (request->header.verb == WIRE_UPDATE)
-                request->update.want |= want;
+/* What a key says besides its value. */
+static void note_field(union wire_request *request, const struct field *field) {
+        if (fields_of(request->header.verb) == acquire_fields) {
+                request->acquire.want |= field->want;
+                request->acquire.flags |= field->type == NUMBER ? field->flag : 0;
+        } else if (request->header.verb == WIRE_UPDATE) {
+                request->update.want |= field->want;
+        }
 }
 
 int values_read(sd_bus_message *message, union wire_request *request,
@@ -328,7 +336,7 @@ int values_read(sd_bus_message *message, union wire_request *request,
                         r = sd_bus_message_exit_container(message);
                 if (r < 0)
                         return r;
-                note_want(request, field->want);
+                note_field(request, field);
         }
         return r < 0 ? r : sd_bus_message_exit_container(message);
 }
@@ -344,6 +352,16 @@ static const char *policy_to_string(uint32_t policy) {
 #define PAIR(type, key, value) \
         if (r >= 0)            \
         r = sd_bus_message_append(message, "{sv}", key, type, value)
+
+static const char *rung_to_string(uint32_t rung) {
+        static const char *const words[] = {
+                [WIRE_RUNG_AS_ASKED] = "as-asked",
+                [WIRE_RUNG_RR] = "rr",
+                [WIRE_RUNG_NICE] = "nice",
+        };
+
+        return rung < ELEMENTS(words) ? words[rung] : "unknown";
+}
 
 static int append_answer(sd_bus_message *message, const struct wire_answer *answer) {
         char id[LEASE_ID_STRING_SIZE];
@@ -370,6 +388,39 @@ static int append_answer(sd_bus_message *message, const struct wire_answer *answ
         PAIR("u", "cpu-latency-us", answer->cpu_latency_us);
         PAIR("u", "block-max-sectors-kb", answer->block_max_sectors_kb);
         PAIR("i", "irq-priority", answer->irq_priority);
+        PAIR("s", "rung", rung_to_string(answer->rung));
+        PAIR("s", "text", answer->explanation.text);
+        PAIR("s", "rule", answer->explanation.rule);
+        PAIR("x", "asked", answer->explanation.asked);
+        PAIR("x", "limit", answer->explanation.limit);
+        return r < 0 ? r : sd_bus_message_close_container(message);
+}
+
+static const char *step_to_string(const struct wire_step *step) {
+        return step->reason != REASON_NONE       ? reason_to_string((enum reason) step->reason)
+               : step->flags & WIRE_STEP_ASK     ? "asks-polkit"
+               : step->flags & WIRE_STEP_CLAMPED ? "lowered"
+                                                 : "passed";
+}
+
+static int append_step(sd_bus_message *message, const struct wire_step *step) {
+        int r;
+
+        r = sd_bus_message_open_container(message, 'a', "{sv}");
+        PAIR("s", "role", step->role);
+        PAIR("s", "rule", step->rule);
+        PAIR("s", "says", step_to_string(step));
+        PAIR("x", "asked", step->asked);
+        PAIR("x", "limit", step->limit);
+        return r < 0 ? r : sd_bus_message_close_container(message);
+}
+
+static int append_steps(sd_bus_message *message, const struct wire_why_reply *why) {
+        int r;
+
+        r = sd_bus_message_open_container(message, 'a', "a{sv}");
+        for (uint32_t i = 0; r >= 0 && i < why->n_steps; i++)
+                r = append_step(message, &why->steps[i]);
         return r < 0 ? r : sd_bus_message_close_container(message);
 }
 
@@ -511,6 +562,8 @@ int values_append_reply(sd_bus_message *message, enum wire_verb verb,
                 return append_list(message, &response->list);
         case WIRE_POLICY:
                 return append_policy(message, &response->policy);
+        case WIRE_WHY:
+                return append_steps(message, &response->why);
         case WIRE_WATCH:
                 return sd_bus_message_append(message, "a{sv}", 0);
         case WIRE_RELOAD:

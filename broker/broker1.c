@@ -31,6 +31,7 @@ struct broker1 {
 #define OUT "a{sv}", SD_BUS_PARAM(answer)
 #define LIST_OUT "aa{sv}t", SD_BUS_PARAM(leases) SD_BUS_PARAM(next)
 #define POLICY_OUT "a(ssss)t", SD_BUS_PARAM(entries) SD_BUS_PARAM(next)
+#define WHY_OUT "aa{sv}", SD_BUS_PARAM(steps)
 #define METHODS(X)                                      \
         X("Hello", WIRE_HELLO, IN, OUT)                 \
         X("Acquire", WIRE_ACQUIRE, IN, OUT)             \
@@ -42,7 +43,8 @@ struct broker1 {
         X("Policy", WIRE_POLICY, IN, POLICY_OUT)        \
         X("Revoke", WIRE_REVOKE, ID_IN, OUT)            \
         X("Reload", WIRE_RELOAD, IN, OUT)               \
-        X("RestoreAll", WIRE_RESTORE_ALL, IN, OUT)
+        X("RestoreAll", WIRE_RESTORE_ALL, IN, OUT)      \
+        X("Why", WIRE_WHY, IN, WHY_OUT)
 
 static const struct method {
         const char *member;
@@ -54,13 +56,14 @@ static const struct method {
 };
 
 /* A verb that is added to the wire is added here, or this does not compile. */
-static_assert(ELEMENTS(methods) == WIRE_POLICY, "one method for each verb");
+static_assert(ELEMENTS(methods) == WIRE_WHY, "one method for each verb");
 
 static size_t record_size(enum wire_verb verb) {
         switch (verb) {
         case WIRE_HELLO:
                 return sizeof(struct wire_hello);
         case WIRE_ACQUIRE:
+        case WIRE_WHY:
                 return sizeof(struct wire_acquire);
         case WIRE_UPDATE:
                 return sizeof(struct wire_update);
@@ -106,13 +109,11 @@ static void error_name(enum reason reason, char *buffer, size_t size) {
 
 static void reply_refusal(sd_bus_message *message, enum reason reason,
                           const struct wire_explanation *why) {
-        char name[80];
+        char name[80], text[EXPLAIN_MESSAGE_SIZE];
 
         error_name(reason, name, sizeof(name));
-        (void) sd_bus_reply_method_errorf(message, name, "%s%s%s%s%s%s", why->text,
-                                          why->rule[0] != '\0' ? " [" : "", why->rule,
-                                          why->rule[0] != '\0' ? "]" : "",
-                                          why->help[0] != '\0' ? "; " : "", why->help);
+        explain_message(text, why);
+        (void) sd_bus_reply_method_errorf(message, name, "%s", text);
 }
 
 static void reply_plain(sd_bus_message *message, enum reason reason) {
@@ -149,11 +150,11 @@ static int read_id(sd_bus_message *message, union wire_request *request,
 /* Errors: as values_read(). */
 static int read_request(sd_bus_message *message, enum wire_verb verb, union wire_request *ret,
                         char error[VALUES_ERROR_SIZE]) {
-        uint32_t *policy = verb == WIRE_ACQUIRE  ? &ret->acquire.policy
+        bool acquires = verb == WIRE_ACQUIRE || verb == WIRE_WHY;
+        uint32_t *policy = acquires              ? &ret->acquire.policy
                            : verb == WIRE_UPDATE ? &ret->update.policy
                                                  : NULL;
-        const uint32_t *want =
-                verb == WIRE_ACQUIRE ? &ret->acquire.want : &ret->update.want;
+        const uint32_t *want = acquires ? &ret->acquire.want : &ret->update.want;
         int r = 0;
 
         memset(ret, 0, sizeof(*ret));

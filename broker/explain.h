@@ -28,6 +28,14 @@ void explain_refusal(struct wire_explanation *ret, const struct refusal *refusal
 /* Of a grant: which role was picked and why, if none was named, and what lowered it, if anything. */
 void explain_grant(struct wire_explanation *ret, const struct decision *decision);
 
+/* Puts the words of refusal->decision, which there is, in place of those of explain_wire(). */
+void explain_policy(struct wire_explanation *ret, const struct refusal *refusal);
+
+#define EXPLAIN_MESSAGE_SIZE 900
+
+/* All of it in one line, as D-Bus errors have it: "TEXT [FILE:LINE]; HELP". */
+void explain_message(char buffer[EXPLAIN_MESSAGE_SIZE], const struct wire_explanation *why);
+
 /* For what needs no more words: protocol, connections, leases. */
 void explain_wire(struct wire_explanation *ret, enum reason reason);
 

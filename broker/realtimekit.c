@@ -46,16 +46,25 @@ static void reply_reason(sd_bus_message *message, enum reason reason, const char
                 (void) sd_bus_reply_method_errorf(message, error_name(reason), "%s", text);
 }
 
-static void reply_plain(sd_bus_message *message, enum reason reason) {
-        struct wire_explanation explanation = {};
+static void reply_explained(sd_bus_message *message, enum reason reason,
+                            const struct wire_explanation *why) {
+        char text[EXPLAIN_MESSAGE_SIZE];
 
-        explain_wire(&explanation, reason);
-        reply_reason(message, reason, explanation.text);
+        explain_message(text, why);
+        reply_reason(message, reason, text);
+}
+
+static void reply_plain(sd_bus_message *message, enum reason reason) {
+        struct wire_explanation why = {};
+
+        explain_wire(&why, reason);
+        reply_explained(message, reason, &why);
 }
 
 static void reply_acquired(struct bus_peer *sender, sd_bus_message *message,
                            const union wire_response *response, void *userdata) {
-        reply_reason(message, response->answer.reason, response->answer.explanation.text);
+        reply_explained(message, (enum reason) response->answer.reason,
+                        &response->answer.explanation);
 }
 
 /* A method call of somebody who may call it. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The broker's own interface on the bus."""
 
+import os
 import re
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -183,6 +184,64 @@ def test_reasons_are_errors_of_their_own(alice, broker, bus):
     assert alice.acquire(priority=65, role="audio-client").error == {
         "not-authorized": "NotAuthorized", "no-active-session": "NoActiveSession"}[bus_module.NO]
     assert alice.acquire(priority=5, lifetime="seconds", seconds=1 << 20).error == "LifetimeLimit"
+
+
+def test_a_place_in_the_band_and_what_it_feeds(alice, broker, bus):
+    server = broker.target(BOB)
+    assert broker.rtgrant(BOB, "-f", "-p", 12, server.pid).returncode == 0
+
+    assert alice.acquire(relative=0).value["priority"] == 10  # of 1 to 20
+    assert alice.acquire(relative=2).value["priority"] == 20
+    assert alice.acquire(relative=3).error == "Invalid"
+    assert alice.acquire(relative=0, priority=5).error == "Invalid"
+
+    refused = alice.acquire(priority=12, feeds_tid=server.pid)
+    assert refused.error == "AboveServer" and f"thread {server.pid}" in refused.message
+    assert alice.acquire(priority=11, feeds_tid=server.pid).value["priority"] == 11
+    clamped = alice.acquire(priority=15, feeds_tid=server.pid, clamp=True).value
+    assert (clamped["priority"], clamped["clamped"], clamped["limit"]) == (11, True, 11)
+
+
+def test_declared_timing(alice):
+    granted = alice.acquire(priority=5, period_ns=10_000_000, computation_ns=2_000_000,
+                            deadline_ns=10_000_000).value
+
+    (lease,), _ = alice.ask("List").value
+    assert (lease["period-ns"], lease["computation-ns"]) == (10_000_000, 2_000_000)
+    assert alice.ask("Update", {"period-ns": 5_000_000, "computation-ns": 4_000_000,
+                                "deadline-ns": 5_000_000}, granted["id"]).error == ""
+    tid = alice.client.thread()
+    os.sched_setaffinity(tid, {min(os.sched_getaffinity(0))})
+    refused = alice.acquire(priority=5, tid=tid, period_ns=1_000_000_000,
+                            computation_ns=1_000_000_000, deadline_ns=1_000_000_000)
+    assert refused.error == "Admission" and "too much" in refused.message
+
+
+def test_or_less_names_the_rung(alice):
+    # the studio lets in nobody but alice, and gives no more than 70
+    assert alice.acquire(priority=5, or_less=True).value["rung"] == "as-asked"
+    less = alice.acquire(priority=65, role="audio-client", or_less=True).value
+    assert (less["rung"], less["policy"], less["priority"]) == ("rr", "rr", 20)
+
+
+def test_why_says_which_rules_speak_and_does_nothing(alice):
+    steps = alice.ask("Why", {"role": "desktop", "priority": 30}).value
+
+    assert [step["says"] for step in steps][-1] == "priority-limit"
+    assert (steps[-1]["asked"], steps[-1]["limit"], steps[-1]["role"]) == (30, 20, "desktop")
+    assert re.search(r":\d+$", steps[-1]["rule"]) and steps[0]["says"] == "passed"
+
+    steps = alice.ask("Why", {"role": "audio-client", "priority": 65}).value
+    assert "asks-polkit" in [step["says"] for step in steps]
+    steps = alice.ask("Why", {"role": "desktop", "priority": 30, "clamp": True}).value
+    assert "lowered" in [step["says"] for step in steps]
+    assert alice.ask("Why", {"pid": 1, "priority": 5}).error == "NoSuchThread"
+    assert alice.ask("Why", {"colour": 1}).error == "Invalid"
+
+    dry = alice.acquire(priority=9, dry_run=True).value
+    assert dry["dry-run"] and dry["priority"] == 9 and "the first that allows" in dry["text"]
+    assert alice.ask("Hello").value["leases"] == 0
+    assert alice.client.sched()[:2] == (OTHER, 0)
 
 
 def test_others_have_no_hold_on_a_lease(alice, broker, bus):

@@ -332,6 +332,11 @@ static uint64_t peer_start_time(const struct peer *peer) {
 #define NAME_PREFIX "client-"
 #define NAME_FORMAT NAME_PREFIX "%c-%" SCNu64
 
+void connection_leave_leases(struct connection *c) {
+        while (c->leases.head)
+                lease_bind(c->leases.head->data, NULL);
+}
+
 bool connection_hand_over(struct connection *c, char name[CONNECTION_NAME_SIZE]) {
         uint64_t start_time = peer_start_time(&c->peer);
         char watch = c->watching_all ? 'a' : c->watching ? 'w' : 'n';

@@ -33,6 +33,9 @@ struct connection *connection_free(struct connection *connection);
 #define CONNECTION_NAME_SIZE 48
 bool connection_hand_over(struct connection *connection, char name[CONNECTION_NAME_SIZE]);
 
+/* What is bound to it stays in force when it ends: for a successor, see lease_orphan(). */
+void connection_leave_leases(struct connection *connection);
+
 /* Goes on with what a predecessor handed over. False if @name does not say so, or not of its peer. */
 bool connection_is_handed_over(const char *name);
 bool connection_adopt(struct connection *connection, const char *name);

@@ -137,7 +137,8 @@ static const char *why_not_adopted(const struct broker *broker, const struct lea
         if (record->state == LEASE_RECORD_INTENT)
                 return "the broker was killed while it made this grant";
         if (record->lifetime == WIRE_LIFETIME_CONNECTION &&
-            (!connection || connection_peer(connection)->uid != record->uid))
+            (connection ? connection_peer(connection)->uid != record->uid
+                        : record->transport != WIRE_TRANSPORT_SOCKET))
                 return "its connection ended with the broker before this one";
         if (record->lifetime == WIRE_LIFETIME_SECONDS && record->expires_ms <= broker_now_ms())
                 return "its time was over";
@@ -226,6 +227,8 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
         }
         if (connection)
                 lease_bind(lease, connection);
+        else if (record.lifetime == WIRE_LIFETIME_CONNECTION)
+                lease_orphan(broker, lease);
         lease_save(broker, lease, NULL);
         recovery->n_adopted++;
 }

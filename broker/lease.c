@@ -130,7 +130,11 @@ static int on_thread_ended(sd_event_source *source, int fd, uint32_t events, voi
 static int on_expired(sd_event_source *source, uint64_t usec, void *userdata) {
         struct lease *lease = userdata;
 
-        lease_end(lease->broker, lease, REASON_EXPIRED, "its time is over");
+        if (lease_is_orphan(lease))
+                lease_end(lease->broker, lease, REASON_DISCONNECTED,
+                          "its connection ended with the broker before this one");
+        else
+                lease_end(lease->broker, lease, REASON_EXPIRED, "its time is over");
         return 0;
 }
 
@@ -243,6 +247,22 @@ void lease_bind(struct lease *lease, struct connection *connection) {
         lease->in_connection.data = lease;
         if (connection)
                 g_queue_push_tail_link(connection_leases(connection), &lease->in_connection);
+}
+
+void lease_orphan(struct broker *broker, struct lease *lease) {
+        lease_bind(lease, NULL);
+        (void) lease_set_expiry(broker, lease, LEASE_ORPHAN_S, broker_now_ms());
+}
+
+bool lease_is_orphan(const struct lease *lease) {
+        return lease->lifetime == WIRE_LIFETIME_CONNECTION && !lease->connection &&
+               lease->transport == WIRE_TRANSPORT_SOCKET;
+}
+
+void lease_take_up(struct broker *broker, struct lease *lease, struct connection *connection) {
+        (void) lease_set_expiry(broker, lease, 0, 0);
+        lease_bind(lease, connection);
+        lease_save(broker, lease, NULL);
 }
 
 void lease_end(struct broker *broker, struct lease *lease, enum reason reason, const char *text) {

@@ -111,6 +111,15 @@ void lease_set_role(struct broker *broker, struct lease *lease, const struct rol
 /* Binds it to a connection, or with NULL unbinds it. */
 void lease_bind(struct lease *lease, struct connection *connection);
 
+/*
+ * Those of a connection that was lost with the broker that had it: they go on for a while, so that
+ * their client can connect anew and renew them, which binds them again.
+ */
+#define LEASE_ORPHAN_S 10
+void lease_orphan(struct broker *broker, struct lease *lease);
+bool lease_is_orphan(const struct lease *lease);
+void lease_take_up(struct broker *broker, struct lease *lease, struct connection *connection);
+
 /* Whether what it grants is real-time. */
 bool lease_is_rt(const struct lease *lease);
 

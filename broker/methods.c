@@ -226,6 +226,8 @@ static size_t method_renew(const struct call *call, const union wire_request *re
                 return answer_reason(request, ret, REASON_NO_SUCH_LEASE);
 
         update_renew(call, lease, request->lease.lifetime_s, &ret->answer);
+        if (ret->answer.reason == REASON_NONE && call->connection && lease_is_orphan(lease))
+                lease_take_up(call->broker, lease, call->connection);
         return wire_finish_answer(&ret->answer, &request->header);
 }
 

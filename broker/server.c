@@ -350,6 +350,7 @@ unsigned server_hand_over(struct server *server) {
                                 continue;
                         }
                 }
+                connection_leave_leases(c);
                 (void) connection_free(c);
         }
         return n;

@@ -30,7 +30,8 @@
  * Errors that any call on a handle may return: RTGRANT_ABSENT (the broker went away), -ETIMEDOUT,
  * -EPROTO (something else is listening there), -EUSERS, -ENOBUFS or -EACCES (the broker ended the
  * connection: it is too busy, short of memory, or does not serve us), -ECHILD, -EINVAL, -ENOMEM.
- * After all of them but -ETIMEDOUT, -EINVAL and -ENOMEM the handle is of no more use.
+ * After all of them but -ETIMEDOUT, -EINVAL and -ENOMEM the handle is of no more use, until
+ * rtgrant_reconnect().
  */
 
 #include <errno.h>
@@ -282,6 +283,21 @@ int rtgrant_open(struct rtgrant **ret, const char *socket_path, int timeout_ms);
  * In a child of fork(2) it only closes the descriptor: the parent's connection and leases stay.
  */
 struct rtgrant *rtgrant_close(struct rtgrant *handle);
+
+/**
+ * After RTGRANT_ABSENT: connects again, and goes on with the leases that are bound to the connection
+ * and with rtgrant_watch(). A broker that was killed and started again keeps such leases for 10 s.
+ * One that is restarted for an upgrade under a service manager keeps connections too: then there is
+ * nothing to do. Blocks. The descriptor of rtgrant_get_fd() has the same number, but is another:
+ * epoll(7) has to be told.
+ *
+ * Returns how many leases go on, of the latest 1024; ask anew for the others. 0 at once if the
+ * connection is there.
+ *
+ * Errors: as rtgrant_open(): RTGRANT_ABSENT and -ETIMEDOUT if the broker is not back yet, try again
+ * later; -EBUSY while another thread waits in a call; -EPERM if all but the watch goes on.
+ */
+int rtgrant_reconnect(struct rtgrant *handle);
 
 /**
  * Asks for @request. Returns 0 if it is in force; *ret_answer, which may be NULL, says what is.

@@ -128,6 +128,7 @@ static int handle_take_reply(struct rtgrant *handle, const struct wire_reply *re
         call->reply_size = size < call->reply_max ? size : call->reply_max;
         memset(call->reply, 0, call->reply_max);
         memcpy(call->reply, record, call->reply_size);
+        bound_note(handle, call);
         call_finish(handle, call, 0);
         return 0;
 }

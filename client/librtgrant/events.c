@@ -49,7 +49,12 @@ static void event_deliver(struct rtgrant *handle, struct delivery *delivery) {
 }
 
 void event_queue(struct rtgrant *handle, const void *record, size_t size) {
+        const struct wire_event *wire = record;
         struct event *event;
+
+        if (size >= SIZE_THROUGH(struct wire_event, lease) &&
+            (wire->kind == WIRE_EVENT_ENDED || wire->kind == WIRE_EVENT_REVOKED))
+                bound_forget(handle, wire->lease.id);
 
         event = handle->n_events < EVENTS_MAX ? calloc(1, sizeof(*event)) : NULL;
         if (!event) {
@@ -63,8 +68,9 @@ void event_queue(struct rtgrant *handle, const void *record, size_t size) {
         handle_queue(handle, &event->delivery);
 }
 
-static void set_watch(struct rtgrant *handle, rtgrant_event_fn each, void *userdata) {
+static void set_watch(struct rtgrant *handle, bool all, rtgrant_event_fn each, void *userdata) {
         (void) pthread_mutex_lock(&handle->lock);
+        handle->watch_all = all;
         handle->watch = each;
         handle->watch_userdata = userdata;
         (void) pthread_mutex_unlock(&handle->lock);
@@ -93,7 +99,7 @@ int rtgrant_watch(struct rtgrant *handle, bool all, rtgrant_event_fn each, void 
                 return -EPERM;
 
         /* Events that came close behind the reply are delivered when we leave: not too late. */
-        set_watch(handle, each, userdata);
+        set_watch(handle, all, each, userdata);
         return 0;
 }
 

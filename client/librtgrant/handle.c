@@ -73,7 +73,7 @@ static int locks_init(struct rtgrant *handle) {
         return r;
 }
 
-int handle_new(int fd, int timeout_ms, struct rtgrant **ret) {
+int handle_new(int fd, const struct sockaddr_un *address, int timeout_ms, struct rtgrant **ret) {
         struct rtgrant *handle;
         int r;
 
@@ -89,6 +89,7 @@ int handle_new(int fd, int timeout_ms, struct rtgrant **ret) {
 
         handle->owner = getpid();
         handle->fd = fd;
+        handle->address = *address;
         handle->timeout_ms = timeout_ms;
 
         *ret = handle;
@@ -99,6 +100,7 @@ static void handle_free(struct rtgrant *handle) {
         (void) close(handle->fd);
         (void) pthread_cond_destroy(&handle->wake);
         (void) pthread_mutex_destroy(&handle->lock);
+        free(handle->bound);
         free(handle);
 }
 
@@ -179,6 +181,7 @@ static void handle_free_in_child(struct rtgrant *handle) {
                         handle->deliveries = delivery->next;
                         delivery->drop(delivery);
                 }
+                free(handle->bound);
         }
 
         free(handle);

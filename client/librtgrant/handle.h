@@ -11,12 +11,14 @@
  */
 
 #include <pthread.h>
+#include <sys/un.h>
 
 #include "client/librtgrant/wire.h"
 
 #define ASYNC_MAX 16            /* as the public header promises */
 #define EVENTS_MAX 128          /* that wait to be delivered; more are counted as lost */
 #define TIMEOUT_MS_DEFAULT 1000
+#define BOUND_MAX 1024          /* leases of the connection that are remembered; then the latest */
 
 /* One request and what becomes of it. Its owner keeps it until `done`, or removes it. */
 struct call {
@@ -54,8 +56,9 @@ struct async {
 
 struct rtgrant {
         pid_t owner;
-        int fd;                         /* owned */
+        int fd;                         /* owned; the same number after rtgrant_reconnect() */
         int timeout_ms;
+        struct sockaddr_un address;
 
         pthread_mutex_t lock;           /* of all that follows */
         pthread_cond_t wake;            /* the reader changed, or a call is done */
@@ -72,11 +75,21 @@ struct rtgrant {
         uint64_t n_events_lost;
         rtgrant_event_fn watch;
         void *watch_userdata;
+        bool watch_all;
+        struct rtgrant_id *bound;       /* owned; leases that last as long as the connection */
+        size_t n_bound;
+        size_t max_bound;
         union wire_page incoming;
 };
 
-/* Takes @fd. Errors: -ENOMEM. */
-int handle_new(int fd, int timeout_ms, struct rtgrant **ret);
+/* Takes @fd, which is connected to @address. Errors: -ENOMEM. */
+int handle_new(int fd, const struct sockaddr_un *address, int timeout_ms, struct rtgrant **ret);
+
+/* A socket that is connected to @address, the caller's to close. Errors: as rtgrant_open(). */
+int handle_connect(const struct sockaddr_un *address, uint64_t deadline_ns);
+
+/* Errors: as rtgrant_open(). */
+int handle_say_hello(struct rtgrant *handle, uint64_t deadline_ns);
 
 /*
  * To be done around all use of a handle: keeps it alive, and runs the callbacks that became due.
@@ -111,6 +124,10 @@ void handle_queue(struct rtgrant *handle, struct delivery *delivery);
 
 /* Takes in one event. */
 void event_queue(struct rtgrant *handle, const void *record, size_t size);
+
+/* Remembers which leases are bound to the connection, from a call that got its reply. */
+void bound_note(struct rtgrant *handle, const struct call *call);
+void bound_forget(struct rtgrant *handle, const uint8_t id[WIRE_LEASE_ID_SIZE]);
 
 /* ---- time ---- */
 

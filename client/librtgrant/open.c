@@ -70,7 +70,22 @@ static int connect_until(int fd, const struct sockaddr_un *address, uint64_t dea
         }
 }
 
-static int say_hello(struct rtgrant *handle, uint64_t deadline_ns) {
+int handle_connect(const struct sockaddr_un *address, uint64_t deadline_ns) {
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+                return -errno;
+
+        r = connect_until(fd, address, deadline_ns);
+        if (r < 0)
+                return r;
+
+        return STEAL_FD(fd);
+}
+
+int handle_say_hello(struct rtgrant *handle, uint64_t deadline_ns) {
         struct wire_hello_reply reply = { .reason = RTGRANT_REASON_NONE };
         struct wire_hello hello = { .header = { .size = sizeof(hello), .verb = WIRE_HELLO } };
         struct call call = CALL_INIT(hello, hello, &reply);
@@ -101,20 +116,16 @@ int rtgrant_open(struct rtgrant **ret, const char *socket_path, int timeout_ms) 
         if (r < 0)
                 return r;
 
-        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        fd = handle_connect(&address, deadline_ns);
         if (fd < 0)
-                return -errno;
+                return fd;
 
-        r = connect_until(fd, &address, deadline_ns);
-        if (r < 0)
-                return r;
-
-        r = handle_new(fd, timeout_ms, &handle);
+        r = handle_new(fd, &address, timeout_ms, &handle);
         if (r < 0)
                 return r;
         (void) STEAL_FD(fd);
 
-        r = say_hello(handle, deadline_ns);
+        r = handle_say_hello(handle, deadline_ns);
         if (r < 0) {
                 (void) rtgrant_close(handle);
                 return r;

@@ -35,7 +35,10 @@ class Program:
 
     def promote(self, priority):
         """The result, the reason and the route; and how long it took."""
-        print(priority, file=self.process.stdin, flush=True)
+        return self.tell(priority)
+
+    def tell(self, line):
+        print(line, file=self.process.stdin, flush=True)
         result, reason, route, us = self.process.stdout.readline().split()
         return (int(result), reason, route), int(us) / 1000
 
@@ -295,3 +298,16 @@ def test_revoke_by_the_administrator_only(daemon):
     assert client.sched().policy == FIFO
     assert daemon.rtgrantctl(0, "revoke", lease["id"]).returncode == 0
     wait_until(lambda: client.sched() == (OTHER, 0, 0, False))
+
+def test_the_library_goes_on_with_the_successor(daemon, program):
+    holder = program(daemon.socket_path)
+    assert holder.tell("hold 7")[0] == (0, "none", "broker")
+    daemon.kill()
+    assert holder.tell("reconnect")[0][0] == -errno.EHOSTDOWN
+    assert holder.sched() == (FIFO, 7, 0, True)
+    daemon.start()
+
+    assert holder.tell("reconnect")[0][0] == 1  # lease that goes on
+
+    assert holder.sched() == (FIFO, 7, 0, True)
+    assert not daemon.lease_of(holder.pid).expires_ms

@@ -4,119 +4,24 @@
 RTGRANT_SOAK=1 (./dev test soak) kills 500 times, else 25.
 """
 
-import collections
-import contextlib
-import multiprocessing
 import os
 import random
-import signal
 import struct
 import time
 
 import pytest
 
-import agent
 import kernel
 import wire
 from agent import ALICE, BOB
 from daemon import PATIENCE_S, policy_text, wait_until
+from load import Load
 
 KILLS = 500 if os.environ.get("RTGRANT_SOAK") else 25
-PROCESSES = 6  # of each user
 LATENCY_DEVICE = "/dev/cpu_dma_latency"
 BASE = kernel.Sched(kernel.OTHER, 0, 0, False)
 
-# What can be leased: how it is asked for, with a random number, and who can have it here.
-Kind = collections.namedtuple("Kind", "want values")
-KINDS = [
-    Kind(wire.WANT_SCHED, lambda n: {"policy": kernel.FIFO, "priority": 1 + n % 20}),
-    Kind(wire.WANT_SCHED, lambda n: {"policy": kernel.RR, "priority": 1 + n % 20}),
-    Kind(wire.WANT_NICE, lambda n: {"nice": -1 - n % 15}),
-    Kind(wire.WANT_SCHED | wire.WANT_NICE,
-         lambda n: {"policy": kernel.FIFO, "priority": 1 + n % 20, "nice": -1 - n % 15}),
-    Kind(wire.WANT_CPU_LATENCY, lambda n: {"cpu_latency_us": 10 + n % 100}),
-    Kind(wire.WANT_MEMLOCK, lambda n: {"memlock_bytes": (1 + n % 16) << 20}),
-]
 ROLE = {"CpuLatency": "10us", "Memlock": "64M"}
-
-
-class Load:
-    """A user's process that asks, changes, gives back and ends, with threads that end too."""
-
-    def __init__(self, daemon, uid, seed):
-        self.path, self.uid, self.seed = daemon.socket_path, uid, seed
-        self.may_run, self.idle = multiprocessing.Event(), multiprocessing.Event()
-        self.children = multiprocessing.Array("i", PROCESSES)
-        self.done = multiprocessing.Value("L", 0)
-        self.process = multiprocessing.get_context("fork").Process(target=self._run, daemon=True)
-        self.process.start()
-
-    def kill(self):
-        for pid in self.children:
-            with contextlib.suppress(ProcessLookupError):
-                if pid > 0:
-                    os.kill(pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.join()
-
-    def rest(self):
-        """Until it asks for nothing any more."""
-        self.may_run.clear()
-        assert self.idle.wait(PATIENCE_S)
-
-    def go_on(self):
-        self.idle.clear()
-        self.may_run.set()
-
-    # -- in its process --
-
-    def _run(self):
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        kernel.become(self.uid)
-        chance = random.Random(self.seed)
-        connection, leases = None, {}
-        for place in range(PROCESSES):
-            self._replace(place)
-        while True:
-            if not self.may_run.is_set():
-                self.idle.set()
-                self.may_run.wait()
-            try:
-                connection = connection or agent.Connection(self.path)
-                self._step(connection, chance, leases)
-                with self.done.get_lock():
-                    self.done.value += 1
-            except (OSError, AssertionError):  # the broker was killed
-                connection = connection and connection.close()
-                time.sleep(0.001)
-
-    def _replace(self, place):
-        if self.children[place]:
-            os.kill(self.children[place], signal.SIGKILL)
-            os.waitpid(self.children[place], 0)
-        pid = os.fork()
-        if pid == 0:
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-            while True:
-                signal.pause()
-        self.children[place] = pid
-
-    def _step(self, connection, chance, leases):
-        place = chance.randrange(PROCESSES)
-        pid, what = self.children[place], chance.random()
-        if what < 0.05:
-            self._replace(place)
-        elif what < 0.3 and pid in leases:
-            connection.release(leases.pop(pid))
-        else:
-            kind = chance.choice(KINDS)
-            lifetime = chance.choice([
-                {"lifetime": wire.LIFETIME_THREAD}, {"lifetime": wire.LIFETIME_CONNECTION},
-                {"lifetime": wire.LIFETIME_SECONDS, "lifetime_s": chance.choice([1, 600])}])
-            answer = connection.acquire(pid=pid, tid=pid, want=kind.want, role="desktop",
-                                        **kind.values(chance.randrange(1000)), **lifetime)
-            if answer.reason == "none":
-                leases[pid] = answer.id
 
 
 def cpu_latency():
@@ -206,3 +111,62 @@ def test_killed_at_any_moment_the_kernel_has_what_the_books_say(daemon, loads):
             assert kernel.sched_getattr(pid) == BASE
             assert memlock(pid) == usual["memlock"]
     assert cpu_latency() == usual["latency"]
+
+
+# -- connections that were lost with the broker --
+
+
+def lease_bound_to_a_connection(daemon, uid):
+    client, target = daemon.client(uid), daemon.target(uid)
+    lease = client.acquire(pid=target.pid, tid=target.pid, lifetime=wire.LIFETIME_CONNECTION).id
+    return client, target, lease
+
+
+def crash(daemon):
+    with open(daemon.policy_path, encoding="utf-8") as file:
+        policy = file.read()
+    daemon.kill()
+    daemon.start(policy)
+
+
+def test_who_connects_again_and_renews_keeps_what_was_bound_to_the_connection(daemon):
+    client, target, lease = lease_bound_to_a_connection(daemon, BOB)
+    crash(daemon)
+
+    assert target.sched() == (kernel.FIFO, 5, 0, True)
+    assert daemon.lease_of(target.pid).expires_ms
+    client.reconnect()
+    assert client.renew(lease).reason == "none"
+
+    assert not daemon.lease_of(target.pid).expires_ms
+    assert target.sched() == (kernel.FIFO, 5, 0, True)
+    client.kill()
+    daemon.companions.remove(client)
+    wait_until(lambda: target.sched() == BASE, what="the end with its connection")
+
+
+def test_nobody_else_takes_it_up_and_it_ends_by_itself(daemon):
+    client, target, lease = lease_bound_to_a_connection(daemon, BOB)
+    crash(daemon)
+
+    assert daemon.client(ALICE).renew(lease).reason == "no-such-lease"
+
+    daemon.admin.watch(everybody=True)
+    client.reconnect()  # and does not say what it held
+    event = daemon.admin.event()
+
+    assert (event.kind, event.reason) == (wire.EVENT_ENDED, "disconnected")
+    assert event.lease.tid == target.pid
+    assert target.sched() == BASE
+
+
+def test_a_lease_of_a_connection_that_is_there_stays_with_it(daemon):
+    client, target, lease = lease_bound_to_a_connection(daemon, BOB)
+    other = daemon.client(BOB)
+
+    assert other.renew(lease).reason == "none"
+    other.kill()
+    daemon.companions.remove(other)
+
+    client.hello()
+    assert target.sched() == (kernel.FIFO, 5, 0, True)

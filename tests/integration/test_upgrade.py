@@ -97,7 +97,7 @@ def test_a_client_that_died_meanwhile_leaves_nothing(daemon):
     assert daemon.status().n_leases == 0
 
 
-def test_without_a_service_manager_connections_end_and_other_leases_stay(daemon, make_daemon):
+def test_without_a_service_manager_connections_end_and_leases_stay(daemon, make_daemon):
     bare = make_daemon().start(environment={"NOTIFY_SOCKET": ""}, wait=False)
     wait_until(lambda: os.path.exists(bare.socket_path), what="the socket")
     client, bound, lasting = bare.client(BOB), bare.target(BOB), bare.target(BOB)
@@ -109,10 +109,12 @@ def test_without_a_service_manager_connections_end_and_other_leases_stay(daemon,
     assert bare.process.wait() == 0
     bare.process = None
     assert client.receive() is None
-    assert bound.sched() == (OTHER, 0, 0, False)
+    assert bound.sched() == (FIFO, 5, 0, True)
     assert lasting.sched() == (FIFO, 6, 0, True)
     with open(bare.policy_path, encoding="utf-8") as file:
         bare.start(file.read())
+    assert {lease.tid for lease in bare.leases()} == {bound.pid, lasting.pid}
+    wait_until(lambda: bound.sched() == (OTHER, 0, 0, False), what="the end of what nobody took up")
     (lease,) = bare.leases()
     assert lease.tid == lasting.pid
 

@@ -197,6 +197,11 @@ static void of_a_connection(struct world *w) {
         w->record.lifetime = WIRE_LIFETIME_CONNECTION;
 }
 
+static void of_a_bus_name(struct world *w) {
+        w->record.lifetime = WIRE_LIFETIME_CONNECTION;
+        w->record.transport = WIRE_TRANSPORT_BROKER1;
+}
+
 static void intent_done(struct world *w) {
         w->record.state = LEASE_RECORD_INTENT;
         w->record.set = (struct lease_record_values) {};
@@ -225,6 +230,7 @@ static void two_kinds(struct world *w) {
         w->record.set.nice_reset_on_fork = w->record.next.nice_reset_on_fork = 1;
         set_thread(w, SCHED_FIFO, 20, -5, true);
         w->record.lifetime = WIRE_LIFETIME_CONNECTION;
+        w->record.transport = WIRE_TRANSPORT_BROKER1;
 }
 
 static void role_is_no_more(struct world *w) {
@@ -305,7 +311,8 @@ static const struct recover_case cases[] = {
         { "as it was", as_it_was, ADOPTED, true },
         { "of seconds to come", of_seconds_to_come, ADOPTED, true },
         { "of seconds gone by", of_seconds_gone_by, RESTORED, false },
-        { "of a connection", of_a_connection, RESTORED, false },
+        { "of a connection, which may come again", of_a_connection, ADOPTED, true },
+        { "of a name on the bus", of_a_bus_name, RESTORED, false },
         { "killed while it made the grant, which was done", intent_done, RESTORED, false },
         { "killed while it made the grant, which was not done", intent_not_done, RESTORED, false },
         { "killed while it changed it, which was done", changing_done, ADOPTED, true },

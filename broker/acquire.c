@@ -12,7 +12,7 @@
 #include "broker/explain.h"
 #include "broker/guard/act.h"
 #include "broker/kinds/resources.h"
-#include "broker/rttime.h"
+#include "broker/kinds/rttime.h"
 #include "broker/session.h"
 #include "broker/text.h"
 
@@ -145,6 +145,7 @@ static void finish_grant(const struct acquisition *a, struct lease *lease, bool 
         (void) lease_set_expiry(broker, lease, a->decision.lifetime_s,
                                 is_new ? lease->since_ms : broker_now_ms());
         (void) guard_act_watch(broker, lease);
+        rttime_supervise(broker, lease);
         lease_save(broker, lease, NULL);
 
         broker_tell(broker, lease, is_new ? WIRE_EVENT_GRANTED : WIRE_EVENT_UPDATED, REASON_NONE,
@@ -249,6 +250,15 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                                 resource_cause(call->broker, a->decision.resource, &a->resources);
                 answer_refuse(answer, &refusal);
                 return true;
+        }
+        if (a->request.wants_sched && !call->check_rttime) {
+                reason = rttime_admit(call->broker, &a->decision, a->target.thread.pid);
+                if (reason != REASON_NONE) {
+                        refusal = refusal_of(a, reason);
+                        refusal.decision = &a->decision;
+                        answer_refuse(answer, &refusal);
+                        return true;
+                }
         }
         if (a->decision.clamped)
                 answer->flags |= WIRE_ANSWER_CLAMPED;
@@ -366,7 +376,7 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
                 reason = find_target(&a);
         }
         if (reason == REASON_NONE && call->check_rttime)
-                reason = rttime_check(broker_policy(call->broker), a.target.thread.pid);
+                reason = rttime_check(call->broker, a.target.thread.pid, /* required= */ true);
         if (reason == REASON_NONE) {
                 resource_find(call->broker, &a.target.thread, wire, &a.request, &a.resources);
                 done = wire->flags & WIRE_ACQUIRE_OR_LESS ? serve_or_less(&a, answer, ret_question)

@@ -57,10 +57,14 @@ static const struct {
         { REASON_NEEDS_AUTHORIZATION, "polkit decides this, and was not asked yet",
           "ask in earnest, and polkit decides" },
         { REASON_RTTIME,
-          "RLIMIT_RTTIME of the process is unset, above what the policy allows, or so low that its "
-          "real-time threads would be killed",
+          "RLIMIT_RTTIME of the process is unset, or above what the policy allows",
           "set its hard limit with setrlimit(2), to RTTimeUSecMax at most; RealtimeKitRTTime= and "
           "RealtimeKitRTTimeUnset= in [Broker] say what is allowed" },
+        { REASON_RTTIME_LETHAL,
+          "RLIMIT_RTTIME of the process is so low that the kernel would kill it as soon as it ran "
+          "real-time",
+          "set it to 50 ms or more with setrlimit(2); if the program did not set it, rtgrantctl why "
+          "--pid says where it comes from" },
         { REASON_CONNECTIONS_PER_USER, "your user has too many connections to the broker",
           "close some; ConnectionsPerUser= in the policy sets the limit" },
         { REASON_CONNECTIONS_TOTAL, "the broker has too many connections",

@@ -7,6 +7,7 @@
 #include "broker/broker.h"
 #include "broker/grant.h"
 #include "broker/guard/act.h"
+#include "broker/kinds/rttime.h"
 #include "broker/proc.h"
 
 #define CHECK_US (2U * 1000 * 1000)
@@ -109,6 +110,8 @@ static void check_lease(struct broker *broker, struct lease *lease, bool caps_to
                 lease->state = WIRE_LEASE_IN_FORCE;
         if (lease->guard == 0)
                 (void) guard_act_watch(broker, lease);
+        if (caps_too)
+                rttime_revise(broker, lease);
 }
 
 void lease_check_ended(struct broker *broker, struct lease *lease) {

@@ -9,6 +9,7 @@
 #include "broker/grant.h"
 #include "broker/guard/act.h"
 #include "broker/ids.h"
+#include "broker/kinds/rttime.h"
 #include "broker/server.h"
 
 static bool policy_is_known(int policy) {
@@ -235,6 +236,7 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
 
 void lease_recover(struct broker *broker, struct lease_recovery *ret) {
         struct lease_recovery recovery = {};
+        struct lease *lease;
 
         for (unsigned slot = 0; slot < lease_store_n_slots(broker->store); slot++) {
                 const struct lease_record *record = lease_store_get(broker->store, slot);
@@ -250,6 +252,8 @@ void lease_recover(struct broker *broker, struct lease_recovery *ret) {
                         (void) resource_recover(broker, slot, record);
         }
         resource_recovered(broker);
+        for (uint64_t seq = 0; (lease = lease_find_after(&broker->leases, seq)); seq = lease->seq)
+                rttime_supervise(broker, lease);
 
         *ret = recovery;
 }

@@ -10,7 +10,7 @@
 #include "broker/resource.h"
 
 /* The table, in resource.c: NULL where this broker was built without a kind. */
-extern const struct resource_kind *const resource_kinds[_RESOURCE_MAX];
+extern const struct resource_kind *const resource_kinds[_RESOURCE_KINDS_MAX];
 
 /* NULL: nobody holds it. */
 struct resource *books_find(struct broker *broker, const struct resource_kind *kind, uint64_t key);

@@ -91,8 +91,10 @@ void resource_request_held(const struct lease *lease, struct request *request,
 
         for (unsigned i = 0; i < lease->n_holds; i++) {
                 const struct resource *resource = lease->holds[i]->resource;
-                enum resource_index index = resource->kind->index;
+                unsigned index = resource->kind->index;
 
+                if (resource->kind->want == 0)
+                        continue;
                 request->resources |= 1U << index;
                 request->values[index] = lease->holds[i]->value;
                 /* that it may have this device was decided when it got it, and at each reload */

@@ -38,7 +38,7 @@ void books_save(struct broker *broker, const struct resource *resource,
 }
 
 static bool record_is_sound(const struct lease_record_resource *record) {
-        return record->kind < _RESOURCE_MAX && resource_kinds[record->kind] && record->value > 0 &&
+        return record->kind < _RESOURCE_KINDS_MAX && resource_kinds[record->kind] && record->value > 0 &&
                record->pid >= 0 && memchr(record->label, '\0', sizeof(record->label));
 }
 

@@ -12,11 +12,12 @@
 #include "broker/text.h"
 
 /* The table: what a kind is not in it for, nobody is given. */
-const struct resource_kind *const resource_kinds[_RESOURCE_MAX] = {
+const struct resource_kind *const resource_kinds[_RESOURCE_KINDS_MAX] = {
         [RESOURCE_MEMLOCK] = &resource_memlock,
         [RESOURCE_CPU_LATENCY] = &resource_cpu_latency,
         [RESOURCE_BLOCK_QUEUE] = &resource_block_queue,
         [RESOURCE_IRQ] = &resource_irq,
+        [RESOURCE_RTTIME] = &resource_rttime,
 };
 
 static guint resource_hash(gconstpointer entry) {
@@ -34,7 +35,7 @@ static gboolean resource_equal(gconstpointer a, gconstpointer b) {
 
 void resource_table_init(struct resource_table *table) {
         table->by_name = g_hash_table_new(resource_hash, resource_equal);
-        for (size_t i = 0; i < _RESOURCE_MAX; i++) {
+        for (size_t i = 0; i < _RESOURCE_KINDS_MAX; i++) {
                 const struct resource_kind *kind = resource_kinds[i];
 
                 text_copy(table->causes[i], sizeof(table->causes[i]),
@@ -47,11 +48,12 @@ void resource_table_init(struct resource_table *table) {
 }
 
 void resource_table_log(const struct resource_table *table, struct log *log) {
-        for (size_t i = 0; i < _RESOURCE_MAX; i++)
+        for (size_t i = 0; i < _RESOURCE_KINDS_MAX; i++)
                 if (resource_kinds[i] && !(table->served & 1U << i))
                         log_write(log, LOG_NOTICE, &(struct log_fields){ .event = "not-served" },
-                                  "%s cannot be granted here: %s", resource_kinds[i]->name,
-                                  table->causes[i]);
+                                  resource_kinds[i]->want != 0 ? "%s cannot be granted here: %s"
+                                                               : "%s is not supervised here: %s",
+                                  resource_kinds[i]->name, table->causes[i]);
 }
 
 void resource_table_done(struct resource_table *table) {
@@ -61,7 +63,7 @@ void resource_table_done(struct resource_table *table) {
 uint32_t resource_kinds_served(const struct resource_table *table) {
         uint32_t served = 0;
 
-        for (size_t i = 0; i < _RESOURCE_MAX; i++)
+        for (size_t i = 0; i < _RESOURCE_KINDS_MAX; i++)
                 if (table->served & 1U << i)
                         served |= resource_kinds[i]->want;
         return served;
@@ -341,6 +343,39 @@ void resource_undo(struct broker *broker, struct resource_undo *undo) {
         }
 }
 
+struct resource *resource_lookup(struct broker *broker, unsigned index, uint64_t key) {
+        return books_find(broker, resource_kinds[index], key);
+}
+
+static struct hold *hold_of(const struct lease *lease, unsigned index) {
+        for (unsigned i = 0; i < lease->n_holds; i++)
+                if (lease->holds[i]->resource->kind->index == index)
+                        return lease->holds[i];
+
+        return NULL;
+}
+
+struct resource *resource_of(const struct lease *lease, unsigned index) {
+        const struct hold *hold = hold_of(lease, index);
+
+        return hold ? hold->resource : NULL;
+}
+
+enum reason resource_attach(struct broker *broker, struct lease *lease, unsigned index,
+                            const struct resource_name *name, int64_t value, char *cause,
+                            size_t size) {
+        struct resource_undo undo = {};
+
+        return take_hold(broker, lease, resource_kinds[index], name, value, &undo, cause, size);
+}
+
+void resource_detach(struct broker *broker, struct lease *lease, unsigned index) {
+        struct hold *hold = hold_of(lease, index);
+
+        if (hold)
+                drop_hold(broker, hold);
+}
+
 void resource_release_all(struct broker *broker, struct lease *lease) {
         while (lease->n_holds > 0)
                 drop_hold(broker, lease->holds[lease->n_holds - 1]);
@@ -352,9 +387,13 @@ bool resource_fit(struct broker *broker, struct lease *lease, const struct role 
         for (unsigned i = lease->n_holds; i-- > 0;) {
                 struct hold *hold = lease->holds[i];
                 const struct resource_kind *kind = hold->resource->kind;
-                const struct resource_band *band = &role->resources[kind->index];
-                int64_t limit = kind->highest ? band->high : band->low;
+                const struct resource_band *band;
+                int64_t limit;
 
+                if (kind->want == 0)
+                        continue;
+                band = &role->resources[kind->index];
+                limit = kind->highest ? band->high : band->low;
                 if (kind->index == RESOURCE_IRQ && band->given &&
                     !irq_role_names(role, hold->resource)) {
                         lowered = true;
@@ -380,7 +419,8 @@ int resource_in_force(const struct lease *lease) {
         for (unsigned i = 0; i < lease->n_holds; i++) {
                 struct resource *resource = lease->holds[i]->resource;
 
-                if (resource->kind->verify(resource, &resource->set) == 0)
+                if (resource->kind->want != 0 &&
+                    resource->kind->verify(resource, &resource->set) == 0)
                         return 0;
         }
 

@@ -25,6 +25,12 @@ struct user;
 
 #define LEASE_HOLDS_MAX 8       /* a device may have several interrupts */
 
+/* Kinds that nobody asks for: they come with other grants, and no policy or listing knows them. */
+enum {
+        RESOURCE_RTTIME = _RESOURCE_MAX, /* µs, kinds/rttime.c */
+        _RESOURCE_KINDS_MAX,
+};
+
 /* What a kind saves, sets and reads back; each makes of it what it needs. */
 struct resource_value {
         int64_t n[6];
@@ -47,8 +53,8 @@ struct resource_query {
 
 struct resource_kind {
         const char *name;
-        enum resource_index index;
-        enum wire_want want;
+        unsigned index;                 /* enum resource_index, or one of those above */
+        enum wire_want want;            /* 0: nobody asks for it */
         bool highest;                   /* the highest value is the strongest; else the lowest */
         bool is_volatile;               /* what is set ends with the process that set it */
 
@@ -57,7 +63,7 @@ struct resource_kind {
 
         /*
          * What a request means, LEASE_HOLDS_MAX names at the most. Nothing is changed yet, and the
-         * policy has not been asked. Other than REASON_NONE: @cause says more.
+         * policy has not been asked. Other than REASON_NONE: @cause says more. NULL: none does.
          */
         enum reason (*find)(const struct resource_query *query,
                             struct resource_name ret_names[LEASE_HOLDS_MAX], unsigned *ret_n,
@@ -107,8 +113,8 @@ struct hold {
 
 struct resource_table {
         GHashTable *by_name;            /* owned: struct resource -> itself, by kind and key */
-        unsigned served;                /* bit 1 << enum resource_index: probed, and it can */
-        char causes[_RESOURCE_MAX][160]; /* why not, of the others */
+        unsigned served;                /* bits 1 << index of a kind: probed, and it can */
+        char causes[_RESOURCE_KINDS_MAX][160]; /* why not, of the others */
 };
 
 /* What one request wants of resources, found before the policy is asked. */
@@ -177,6 +183,17 @@ void resource_undo(struct broker *broker, struct resource_undo *undo);
 /* All went well: what the lease held of other devices of these kinds goes. */
 void resource_finish(struct broker *broker, struct lease *lease, const struct resource_wants *wants,
                      unsigned resources);
+
+/*
+ * Of kinds that nobody asks for: the resource of that name, if anybody holds it; holds it for
+ * @lease, anew with another value; gives it up.
+ */
+struct resource *resource_lookup(struct broker *broker, unsigned index, uint64_t key);
+struct resource *resource_of(const struct lease *lease, unsigned index);
+enum reason resource_attach(struct broker *broker, struct lease *lease, unsigned index,
+                            const struct resource_name *name, int64_t value, char *cause,
+                            size_t size);
+void resource_detach(struct broker *broker, struct lease *lease, unsigned index);
 
 /* Gives up all that the lease holds. */
 void resource_release_all(struct broker *broker, struct lease *lease);

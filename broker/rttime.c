@@ -3,11 +3,14 @@
 #include "broker/rttime.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "broker/cleanup.h"
-#include "broker/proc.h"
 
 /* The kernel counts in scheduler ticks, of 10 ms at the longest, and kills at the first one after
  * the limit: below this no real-time thread lives long enough to do anything. */
@@ -50,29 +53,53 @@ int rttime_parse(const char *text, struct rttime *ret) {
         return 0;
 }
 
-bool rttime_is_unset(pid_t pid) {
-        _cleanup_free_ char *text = NULL;
-        struct rttime rttime;
+/* In one go, on the stack: it is read for each new grant where prlimit(2) may not be used. */
+static int read_proc(pid_t pid, struct rttime *ret) {
+        _cleanup_close_ int fd = -1;
+        char path[64], text[4096];
+        ssize_t n;
 
-        return proc_read(pid, 0, "limits", &text, NULL) >= 0 && rttime_parse(text, &rttime) >= 0 &&
-               rttime.hard_us == RTTIME_UNLIMITED;
+        (void) snprintf(path, sizeof(path), "/proc/%d/limits", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+        n = read(fd, text, sizeof(text) - 1);
+        if (n < 0)
+                return -errno;
+
+        text[n] = '\0';
+        return rttime_parse(text, ret);
 }
 
-enum reason rttime_check(const struct policy *policy, pid_t pid) {
-        _cleanup_free_ char *text = NULL;
+int rttime_read(pid_t pid, struct rttime *ret) {
+        struct rlimit now;
+
+        if (prlimit(pid, RLIMIT_RTTIME, NULL, &now) < 0)
+                return errno == ESRCH ? -ESRCH : read_proc(pid, ret);
+
+        *ret = (struct rttime) { now.rlim_cur, now.rlim_max };
+        return 0;
+}
+
+int rttime_write(pid_t pid, const struct rttime *rttime) {
+        const struct rlimit next = { .rlim_cur = rttime->soft_us, .rlim_max = rttime->hard_us };
+
+        return prlimit(pid, RLIMIT_RTTIME, &next, NULL) < 0 ? -errno : 0;
+}
+
+bool rttime_is_unset(pid_t pid) {
         struct rttime rttime;
-        int r;
 
-        r = proc_read(pid, 0, "limits", &text, NULL);
-        if (r < 0)
-                return r == -ESRCH ? REASON_NO_SUCH_THREAD : REASON_RESOURCES;
-        if (rttime_parse(text, &rttime) < 0)
-                return REASON_RTTIME;
+        return rttime_read(pid, &rttime) >= 0 && rttime.hard_us == RTTIME_UNLIMITED;
+}
 
-        if (rttime.soft_us < LETHAL_US || rttime.hard_us < LETHAL_US)
-                return REASON_RTTIME;
-        if (rttime.hard_us == RTTIME_UNLIMITED)
+enum reason rttime_judge(const struct policy *policy, const struct rttime *rttime, bool required) {
+        if (rttime->soft_us < LETHAL_US || rttime->hard_us < LETHAL_US)
+                return REASON_RTTIME_LETHAL;
+        if (!required)
+                return REASON_NONE;
+        if (rttime->hard_us == RTTIME_UNLIMITED)
                 return policy->realtimekit_rttime_unset ? REASON_NONE : REASON_RTTIME;
 
-        return rttime.hard_us <= policy->realtimekit_rttime_us ? REASON_NONE : REASON_RTTIME;
+        return rttime->hard_us <= policy->realtimekit_rttime_us ? REASON_NONE : REASON_RTTIME;
 }

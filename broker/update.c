@@ -7,6 +7,7 @@
 #include "broker/broker.h"
 #include "broker/decide.h"
 #include "broker/guard/act.h"
+#include "broker/kinds/rttime.h"
 
 /* What can be changed. */
 #define WANTS_CHANGED (WIRE_WANT_SCHED | WIRE_WANT_NICE)
@@ -55,6 +56,12 @@ static bool change_lease(const struct call *call, struct lease *lease,
                               decide_cause(broker, &decision));
                 return true;
         }
+        reason = request->wants_sched ? rttime_admit(broker, &decision, lease->thread.pid)
+                                      : REASON_NONE;
+        if (reason != REASON_NONE) {
+                refuse_update(call, answer, reason, request, &decision, NULL);
+                return true;
+        }
         if (decision.clamped)
                 answer->flags |= WIRE_ANSWER_CLAMPED;
         if (flags & WIRE_ACQUIRE_DRY_RUN) {
@@ -82,6 +89,7 @@ static void finish_change(const struct call *call, struct lease *lease,
                 return;
 
         (void) guard_act_watch(call->broker, lease);
+        rttime_supervise(call->broker, lease);
         lease_save(call->broker, lease, NULL);
         if (answer->tid == 0)
                 answer_describe(lease, answer); /* its timing alone was changed */

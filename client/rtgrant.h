@@ -78,10 +78,11 @@ enum rtgrant_reason {
         RTGRANT_REASON_AUTHORITY_UNAVAILABLE = 30, /**< polkit is gone, hangs or errs */
         RTGRANT_REASON_AUTHORITY_BUSY = 31,     /**< too many questions to polkit on their way */
         RTGRANT_REASON_NEEDS_AUTHORIZATION = 32, /**< polkit would have to be asked */
-        RTGRANT_REASON_RTTIME = 33,             /**< RLIMIT_RTTIME is unset, too long, or lethal */
+        RTGRANT_REASON_RTTIME = 33,             /**< RLIMIT_RTTIME is unset or too long */
         RTGRANT_REASON_NO_ACTIVE_SESSION = 34,  /**< the user does not sit at the machine */
         RTGRANT_REASON_ADMISSION = 35,          /**< no room for the declared timing */
         RTGRANT_REASON_ABOVE_SERVER = 36,       /**< would outrank what it feeds */
+        RTGRANT_REASON_RTTIME_LETHAL = 37,      /**< RLIMIT_RTTIME would kill it at once */
 
         RTGRANT_REASON_THREADS_PER_USER = 40,
         RTGRANT_REASON_THREADS_PER_ROLE = 41,

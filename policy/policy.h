@@ -81,6 +81,13 @@ enum session_state {
         SESSION_ACTIVE,                 /* in front of somebody, at the machine itself */
 };
 
+/* What becomes of a limit that a process has set to its real-time running: RLIMIT_RTTIME. */
+enum rttime_handling {
+        RTTIME_SUPERVISE,               /* one that would kill it is lifted; the guard does better */
+        RTTIME_KEEP,                    /* it stays as it is */
+        RTTIME_REQUIRE,                 /* there must be one, as RealtimeKit has it */
+};
+
 enum role_key {
         ROLE_KEY_DESCRIPTION,
         ROLE_KEY_POLICY,
@@ -109,6 +116,7 @@ enum role_key {
         ROLE_KEY_BELOW,
         ROLE_KEY_PRIORITY_BY_PERIOD,
         ROLE_KEY_DECLARED_CPU,
+        ROLE_KEY_RTTIME,
         _ROLE_KEY_MAX,
 };
 
@@ -140,6 +148,7 @@ struct role {
         struct word_list below;         /* roles whose threads of the same user stay above */
         bool priority_by_period;        /* a declared period bounds the priority in the band */
         unsigned declared_cpu_percent;  /* 1..100 of each CPU: for the declarations of this role */
+        enum rttime_handling rttime;
         struct rule rules[_ROLE_KEY_MAX];
 };
 

@@ -38,10 +38,11 @@
         X(AUTHORITY_UNAVAILABLE, 30, "authority-unavailable") /* polkit is gone, hangs or errs */ \
         X(AUTHORITY_BUSY, 31, "authority-busy") /* too many questions on their way */             \
         X(NEEDS_AUTHORIZATION, 32, "needs-authorization") /* polkit was not asked yet */          \
-        X(RTTIME, 33, "rttime")                 /* RLIMIT_RTTIME unset, too long or lethal */     \
+        X(RTTIME, 33, "rttime")                 /* RLIMIT_RTTIME unset or too long */             \
         X(NO_ACTIVE_SESSION, 34, "no-active-session") /* the user does not sit at the machine */  \
         X(ADMISSION, 35, "admission")           /* no room for the declared timing */             \
         X(ABOVE_SERVER, 36, "above-server")     /* would outrank what it feeds */                 \
+        X(RTTIME_LETHAL, 37, "rttime-lethal")   /* RLIMIT_RTTIME would kill it at once */         \
         /* quotas */                                                                              \
         X(THREADS_PER_USER, 40, "threads-per-user")                                               \
         X(THREADS_PER_ROLE, 41, "threads-per-role") /* of one user */                             \

@@ -9,6 +9,7 @@
 #include "broker/broker.h"
 #include "broker/grant.h"
 #include "broker/guard/guard.h"
+#include "broker/kinds/rttime.h"
 #include "broker/lease-check.h"
 
 /* Who kept to its budget for this many times the last back-off starts from the first one again. */
@@ -206,8 +207,10 @@ void guard_act_apply_policy(struct broker *broker) {
         struct lease *lease;
 
         guard_set_limits(broker->guard, &limits);
-        for (uint64_t seq = 0; (lease = lease_find_after(&broker->leases, seq)); seq = lease->seq)
+        for (uint64_t seq = 0; (lease = lease_find_after(&broker->leases, seq)); seq = lease->seq) {
                 (void) guard_act_watch(broker, lease);
+                rttime_supervise(broker, lease);
+        }
 }
 
 int guard_act_watch(struct broker *broker, struct lease *lease) {

@@ -10,15 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "broker/cleanup.h"
+#include "broker/kinds/process.h"
 #include "broker/kinds/resources.h"
 #include "broker/proc.h"
 #include "broker/thread.h"
@@ -78,42 +77,18 @@ static bool memlock_probe(char *cause, size_t size) {
 static enum reason memlock_find(const struct resource_query *query,
                                 struct resource_name ret_names[LEASE_HOLDS_MAX], unsigned *ret_n,
                                 char *cause, size_t size) {
-        pid_t pid = query->thread->pid;
-        struct proc_stat stat;
-
-        if (proc_read_stat(pid, 0, &stat) < 0)
+        if (process_resource_name(query->thread->pid, &ret_names[0]) < 0)
                 return REASON_NO_SUCH_THREAD;
 
-        /* a number may come again, but not with the same time of birth */
-        ret_names[0] = (struct resource_name) {
-                .key = stat.start_time << 22 | (uint64_t) pid,
-                .pid = pid,
-        };
         *ret_n = 1;
         return REASON_NONE;
 }
 
-static bool has_ended(const struct resource *resource) {
-        struct pollfd ended = { .fd = resource->fd, .events = POLLIN };
-
-        return resource->fd < 0 || poll(&ended, 1, 0) != 0;
-}
-
-static bool is_born_as_named(const struct resource *resource) {
-        struct proc_stat stat;
-
-        return proc_read_stat(resource->name.pid, 0, &stat) >= 0 &&
-               (stat.start_time << 22 | (uint64_t) resource->name.pid) == resource->name.key;
-}
-
 static int memlock_capture(struct resource *resource, struct resource_value *ret) {
-        resource->fd = (int) syscall(SYS_pidfd_open, resource->name.pid, 0);
-        if (resource->fd < 0)
-                return -errno;
-        if (!is_born_as_named(resource))
-                return -ESRCH;
+        int r;
 
-        return limits_read(resource->name.pid, ret);
+        r = process_resource_open(resource);
+        return r < 0 ? r : limits_read(resource->name.pid, ret);
 }
 
 static void memlock_aim(const struct resource *resource, int64_t value,
@@ -125,7 +100,7 @@ static void memlock_aim(const struct resource *resource, int64_t value,
 }
 
 static int memlock_apply(struct resource *resource, const struct resource_value *set) {
-        if (has_ended(resource))
+        if (process_resource_has_ended(resource))
                 return -ESRCH;
 
         return limits_write(resource->name.pid, limit(set, SOFT), limit(set, HARD));
@@ -135,7 +110,7 @@ static int memlock_verify(struct resource *resource, const struct resource_value
         struct resource_value now;
         int r;
 
-        if (has_ended(resource))
+        if (process_resource_has_ended(resource))
                 return -ESRCH;
         r = limits_read(resource->name.pid, &now);
         return r < 0 ? r : now.n[SOFT] == set->n[SOFT] && now.n[HARD] == set->n[HARD];
@@ -180,7 +155,7 @@ static int memlock_restore(struct resource *resource) {
         struct resource_value now;
         int r;
 
-        if (has_ended(resource))
+        if (process_resource_has_ended(resource))
                 return -ESRCH;
         r = limits_read(pid, &now);
         if (r < 0)

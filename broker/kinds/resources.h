@@ -10,6 +10,7 @@ extern const struct resource_kind resource_memlock;
 extern const struct resource_kind resource_cpu_latency;
 extern const struct resource_kind resource_block_queue;
 extern const struct resource_kind resource_irq;
+extern const struct resource_kind resource_rttime;
 
 /* The roles that name @device among those whose interrupts they give: bit 1 << index. */
 unsigned irq_roles_of(struct broker *broker, const char *device);

@@ -36,6 +36,7 @@ static const char *const reason_words[] = {
         [RTGRANT_REASON_NO_ACTIVE_SESSION] = "no-active-session",
         [RTGRANT_REASON_ADMISSION] = "admission",
         [RTGRANT_REASON_ABOVE_SERVER] = "above-server",
+        [RTGRANT_REASON_RTTIME_LETHAL] = "rttime-lethal",
         [RTGRANT_REASON_THREADS_PER_USER] = "threads-per-user",
         [RTGRANT_REASON_THREADS_PER_ROLE] = "threads-per-role",
         [RTGRANT_REASON_THREADS_TOTAL] = "threads-total",

@@ -135,6 +135,7 @@ const struct key role_keys[_ROLE_KEY_MAX] = {
         ROLE_KEY(DECLARED_CPU) = { "DeclaredCPU", "100%", .parse = parse_percent,
                                    .offset = offsetof(struct role, declared_cpu_percent),
                                    .min = 1, .max = 100, .range = "1% to 100%" },
+        ROLE_KEY(RTTIME) = { "RTTime", "supervise", .parse = parse_rttime },
 };
 
 const struct key irq_keys[_IRQ_KEY_MAX] = {

@@ -31,6 +31,7 @@ bool parse_block_queue(const struct value_context *context, const char *value, v
 /* reader/words.c */
 bool parse_count_or_none(const struct value_context *context, const char *value, void *base);
 bool parse_sessions(const struct value_context *context, const char *value, void *base);
+bool parse_rttime(const struct value_context *context, const char *value, void *base);
 bool parse_words(const struct value_context *context, const char *value, void *base);
 
 /* reader/irq.c */

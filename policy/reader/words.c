@@ -54,6 +54,23 @@ bool parse_sessions(const struct value_context *context, const char *value, void
         return true;
 }
 
+bool parse_rttime(const struct value_context *context, const char *value, void *base) {
+        static const char *const words[] = {
+                [RTTIME_SUPERVISE] = "supervise",
+                [RTTIME_KEEP] = "keep",
+                [RTTIME_REQUIRE] = "require",
+        };
+        struct role *role = base;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+                if (strcmp(value, words[i]) == 0) {
+                        role->rttime = (enum rttime_handling) i;
+                        return true;
+                }
+
+        return fault(context, value, "none of supervise, keep, require");
+}
+
 /* "*" stands for any end, and nowhere else. */
 static bool word_is_sound(const char *word) {
         const char *star = strchr(word, '*');

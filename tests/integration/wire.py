@@ -103,6 +103,7 @@ REASONS = {
     "no-active-session": 34,
     "admission": 35,
     "above-server": 36,
+    "rttime-lethal": 37,
     "threads-per-user": 40,
     "threads-per-role": 41,
     "threads-total": 42,

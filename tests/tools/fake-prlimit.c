@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * RLIMIT_MEMLOCK of other processes for a broker that may not set it, as in most containers: kept
- * in a file for each process, "SOFT HARD", in $RTGRANT_TEST_LIMITS. What has none has the limits
- * that it really has. Everything else is the kernel's.
+ * RLIMIT_MEMLOCK and RLIMIT_RTTIME of processes for a broker that may not set them, as in most
+ * containers: kept in files, "SOFT HARD", in $RTGRANT_TEST_LIMITS: PID and PID.rttime. What has none
+ * has the limits that it really has. Everything else is the kernel's.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static rlim_t parse(const char *text) {
 }
 
 /* What the process really has; another user's may be read here, but not by prlimit(2). */
-static int read_real(pid_t pid, struct rlimit *ret) {
+static int read_real(pid_t pid, const char *name, struct rlimit *ret) {
         char path[64], line[256], soft[32], hard[32];
         int r = -1;
         FILE *file;
@@ -37,7 +37,8 @@ static int read_real(pid_t pid, struct rlimit *ret) {
                 return -1;
         }
         while (r < 0 && fgets(line, sizeof(line), file))
-                if (sscanf(line, "Max locked memory %31s %31s", soft, hard) == 2) {
+                if (strncmp(line, name, strlen(name)) == 0 &&
+                    sscanf(line + strlen(name), "%31s %31s", soft, hard) == 2) {
                         ret->rlim_cur = parse(soft);
                         ret->rlim_max = parse(hard);
                         r = 0;
@@ -83,12 +84,14 @@ int __wrap_prlimit64(pid_t pid, int resource, const struct rlimit *new_limit,
         struct rlimit now;
         char path[512];
 
-        if (resource != RLIMIT_MEMLOCK || !dir)
+        if ((resource != RLIMIT_MEMLOCK && resource != RLIMIT_RTTIME) || !dir)
                 return __real_prlimit64(pid, resource, new_limit, old_limit);
 
-        if (read_real(pid, &now) < 0)
+        if (read_real(pid, resource == RLIMIT_RTTIME ? "Max realtime timeout" : "Max locked memory",
+                      &now) < 0)
                 return -1;
-        (void) snprintf(path, sizeof(path), "%s/%d", dir, (int) pid);
+        (void) snprintf(path, sizeof(path), "%s/%d%s", dir, (int) pid,
+                        resource == RLIMIT_RTTIME ? ".rttime" : "");
         (void) read_kept(path, &now);
         if (old_limit)
                 *old_limit = now;

@@ -66,9 +66,9 @@ static const struct rule_case rule_cases[] = {
         { "too long", 100000, 200001, false, REASON_RTTIME },
         { "too long, and unset accepted", 100000, 200001, true, REASON_RTTIME },
         { "the shortest", 5000, 5000, false, REASON_NONE },
-        { "lethal", 4999, 200000, false, REASON_RTTIME },
-        { "lethal, and unset accepted", 0, RLIM_INFINITY, true, REASON_RTTIME },
-        { "0", 0, 0, true, REASON_RTTIME },
+        { "lethal", 4999, 200000, false, REASON_RTTIME_LETHAL },
+        { "lethal, and unset accepted", 0, RLIM_INFINITY, true, REASON_RTTIME_LETHAL },
+        { "0", 0, 0, true, REASON_RTTIME_LETHAL },
 };
 
 static void check_rule(const void *userdata) {
@@ -78,10 +78,14 @@ static void check_rule(const void *userdata) {
                 .realtimekit_rttime_us = 200000,
                 .realtimekit_rttime_unset = c->unset_accepted,
         };
+        struct rttime now;
 
         if (setrlimit(RLIMIT_RTTIME, &limit) < 0)
                 _exit(EXIT_SKIP);
-        CHECK(rttime_check(&policy, getpid()) == c->reason);
+        CHECK(rttime_read(getpid(), &now) >= 0);
+        CHECK(rttime_judge(&policy, &now, /* required= */ true) == c->reason);
+        CHECK(rttime_judge(&policy, &now, /* required= */ false) ==
+              (c->reason == REASON_RTTIME_LETHAL ? REASON_RTTIME_LETHAL : REASON_NONE));
 }
 
 static void test_rule(void **state) {
@@ -89,9 +93,9 @@ static void test_rule(void **state) {
 }
 
 static void test_nobody(void **state) {
-        const struct policy policy = { .realtimekit_rttime_us = 200000 };
+        struct rttime now;
 
-        assert_int_equal(rttime_check(&policy, 1 << 22), REASON_NO_SUCH_THREAD);
+        assert_int_equal(rttime_read(1 << 22, &now), -ESRCH);
 }
 
 int main(void) {

@@ -45,6 +45,8 @@ static const struct value_case value_cases[] = {
         { "Role r", "PriorityByPeriod", { "yes", "no" }, { "", "1" }, "neither yes nor no" },
         { "Role r", "DeclaredCPU", { "1%", "100%" }, { "0%", "101%", "50" },
           "not a share from 1% to 100%" },
+        { "Role r", "RTTime", { "supervise", "keep", "require" }, { "", "Keep", "200ms" },
+          "none of supervise, keep, require" },
         { "Broker", "CPUPerUser", { "1%", "80%", "100%" }, { "", "0%", "101%", "80" },
           "not a share from 1% to 100%" },
         { "Broker", "BackOff", { "100ms", "5s", "1h" }, { "99ms", "0s", "2h" },
@@ -202,7 +204,7 @@ static void test_every_key_arrives(void **state) {
                 "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r\n"
                 "IrqPriority=86-90\r\nIrqDevices= sound  irq:24\tnet:eth0\r\n"
                 "AllowSessions=active none\r\nUnits=x.service y*\r\nExecutables=jackd\r\n"
-                "Below=a\r\nPriorityByPeriod=yes\r\nDeclaredCPU=40%\r\n"
+                "Below=a\r\nPriorityByPeriod=yes\r\nDeclaredCPU=40%\r\nRTTime=keep\r\n"
                 "[Irq c]\r\nDevice=irq/25-ACPI:Ged\r\nPriority=77\r");
         const struct policy *p = &store->policy;
         const struct role *role = &p->roles[1];
@@ -274,6 +276,7 @@ static void test_every_key_arrives(void **state) {
         assert_string_equal(role->below.words[0], "a");
         assert_true(role->priority_by_period);
         assert_int_equal(role->declared_cpu_percent, 40);
+        assert_int_equal(role->rttime, RTTIME_KEEP);
         for (unsigned i = 0; i < _ROLE_KEY_MAX; i++)
                 assert_int_equal(role->rules[i].line, _BROKER_KEY_MAX + 5 + i);
 

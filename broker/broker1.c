@@ -14,6 +14,7 @@
 #include "broker/bus-peer.h"
 #include "broker/cleanup.h"
 #include "broker/explain.h"
+#include "broker/method-rows.h"
 #include "broker/text.h"
 #include "broker/config.h"
 
@@ -24,61 +25,15 @@ struct broker1 {
         struct holders *holders;        /* owned */
 };
 
-/* The table: the bus is told of these, and nothing else can be called. What an administrator's verb
- * is, methods.c knows. */
-#define ID_IN "sa{sv}", SD_BUS_PARAM(id) SD_BUS_PARAM(options)
-#define IN "a{sv}", SD_BUS_PARAM(options)
-#define OUT "a{sv}", SD_BUS_PARAM(answer)
-#define LIST_OUT "aa{sv}t", SD_BUS_PARAM(leases) SD_BUS_PARAM(next)
-#define POLICY_OUT "a(ssss)t", SD_BUS_PARAM(entries) SD_BUS_PARAM(next)
-#define WHY_OUT "aa{sv}", SD_BUS_PARAM(steps)
-#define METHODS(X)                                      \
-        X("Hello", WIRE_HELLO, IN, OUT)                 \
-        X("Acquire", WIRE_ACQUIRE, IN, OUT)             \
-        X("Update", WIRE_UPDATE, ID_IN, OUT)            \
-        X("Renew", WIRE_RENEW, ID_IN, OUT)              \
-        X("Release", WIRE_RELEASE, ID_IN, OUT)          \
-        X("List", WIRE_LIST, IN, LIST_OUT)              \
-        X("Watch", WIRE_WATCH, IN, OUT)                 \
-        X("Policy", WIRE_POLICY, IN, POLICY_OUT)        \
-        X("Revoke", WIRE_REVOKE, ID_IN, OUT)            \
-        X("Reload", WIRE_RELOAD, IN, OUT)               \
-        X("RestoreAll", WIRE_RESTORE_ALL, IN, OUT)      \
-        X("Why", WIRE_WHY, IN, WHY_OUT)
-
 static const struct method {
         const char *member;
         enum wire_verb verb;
+        size_t record_size;
 } methods[] = {
-#define X(member, verb, ...) { member, verb },
-        METHODS(X)
+#define X(verb, member, record, ...) { member, WIRE_##verb, sizeof(struct record) },
+        BROKER_METHODS(X)
 #undef X
 };
-
-/* A verb that is added to the wire is added here, or this does not compile. */
-static_assert(ELEMENTS(methods) == WIRE_WHY, "one method for each verb");
-
-static size_t record_size(enum wire_verb verb) {
-        switch (verb) {
-        case WIRE_HELLO:
-                return sizeof(struct wire_hello);
-        case WIRE_ACQUIRE:
-        case WIRE_WHY:
-                return sizeof(struct wire_acquire);
-        case WIRE_UPDATE:
-                return sizeof(struct wire_update);
-        case WIRE_LIST:
-        case WIRE_WATCH:
-        case WIRE_POLICY:
-                return sizeof(struct wire_list);
-        case WIRE_RENEW:
-        case WIRE_RELEASE:
-        case WIRE_REVOKE:
-                return sizeof(struct wire_lease_ref);
-        default:
-                return sizeof(struct wire_plain);
-        }
-}
 
 static const struct method *find_method(sd_bus_message *message) {
         const char *member = sd_bus_message_get_member(message);
@@ -148,9 +103,10 @@ static int read_id(sd_bus_message *message, union wire_request *request,
 }
 
 /* Errors: as values_read(). */
-static int read_request(sd_bus_message *message, enum wire_verb verb, union wire_request *ret,
-                        char error[VALUES_ERROR_SIZE]) {
-        bool acquires = verb == WIRE_ACQUIRE || verb == WIRE_WHY;
+static int read_request(sd_bus_message *message, const struct method *method,
+                        union wire_request *ret, char error[VALUES_ERROR_SIZE]) {
+        enum wire_verb verb = method->verb;
+        bool acquires = method->record_size == sizeof(struct wire_acquire);
         uint32_t *policy = acquires              ? &ret->acquire.policy
                            : verb == WIRE_UPDATE ? &ret->update.policy
                                                  : NULL;
@@ -158,13 +114,13 @@ static int read_request(sd_bus_message *message, enum wire_verb verb, union wire
         int r = 0;
 
         memset(ret, 0, sizeof(*ret));
-        ret->header.size = (uint32_t) record_size(verb);
+        ret->header.size = (uint32_t) method->record_size;
         ret->header.version = WIRE_VERSION;
         ret->header.verb = (uint16_t) verb;
 
         if (policy)
                 *policy = SCHED_FIFO; /* unless another one is named */
-        if (verb == WIRE_UPDATE || record_size(verb) == sizeof(struct wire_lease_ref))
+        if (verb == WIRE_UPDATE || method->record_size == sizeof(struct wire_lease_ref))
                 r = read_id(message, ret, error);
         if (r >= 0)
                 r = values_read(message, ret, error);
@@ -221,7 +177,7 @@ static void on_reply(struct bus_peer *sender, sd_bus_message *message,
 
         /* what was asked for is remembered by the message itself */
         if (sd_bus_message_rewind(message, true) < 0 ||
-            read_request(message, method->verb, &request, error) < 0)
+            read_request(message, method, &request, error) < 0)
                 return;
 
         if (response->answer.reason == REASON_NONE) {
@@ -247,7 +203,7 @@ static void serve(struct bus_peer *sender, sd_bus_message *message, void *userda
         enum reason reason;
         int r;
 
-        r = method ? read_request(message, method->verb, &request, why.text) : -EBADR;
+        r = method ? read_request(message, method, &request, why.text) : -EBADR;
         if (r < 0) {
                 if (why.text[0] != '\0')
                         reply_refusal(message, REASON_INVALID, &why);
@@ -307,7 +263,15 @@ static int get_n_leases(sd_bus *connection, const char *path, const char *interf
                                      lease_table_size(&bus_broker(broker1->bus)->leases));
 }
 
-/* The two layers are needed for what IN and OUT stand for to count as several arguments. */
+/* What the rows say of arguments. */
+#define ID_OPTIONS "sa{sv}", SD_BUS_PARAM(id) SD_BUS_PARAM(options)
+#define OPTIONS "a{sv}", SD_BUS_PARAM(options)
+#define ANSWER "a{sv}", SD_BUS_PARAM(answer)
+#define LEASES "aa{sv}t", SD_BUS_PARAM(leases) SD_BUS_PARAM(next)
+#define ENTRIES "a(ssss)t", SD_BUS_PARAM(entries) SD_BUS_PARAM(next)
+#define STEPS "aa{sv}", SD_BUS_PARAM(steps)
+
+/* The two layers are needed for these to count as several arguments. */
 #define AS_METHOD(member, in, in_names, out, out_names)                                   \
         SD_BUS_METHOD_WITH_NAMES(member, in, in_names, out, out_names, on_method,         \
                                  SD_BUS_VTABLE_UNPRIVILEGED)
@@ -315,8 +279,8 @@ static int get_n_leases(sd_bus *connection, const char *path, const char *interf
 
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
-#define X(member, verb, ...) AS_METHOD_ROW(member, __VA_ARGS__),
-        METHODS(X)
+#define X(verb, member, record, in, out, ...) AS_METHOD_ROW(member, in, out),
+        BROKER_METHODS(X)
 #undef X
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Degraded", "b", get_degraded, 0, 0),

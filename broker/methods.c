@@ -12,6 +12,7 @@
 #include "broker/connection.h"
 #include "broker/decide.h"
 #include "broker/explain.h"
+#include "broker/method-rows.h"
 #include "broker/reload.h"
 #include "broker/server.h"
 #include "broker/text.h"
@@ -21,15 +22,14 @@
 #define LIST_SCAN_MAX 1024
 
 struct method {
-        const char *name;
-        bool admin;
+        enum access access;
+        enum rate rate;
         size_t (*handle)(const struct call *call, const union wire_request *request,
                          union wire_response *ret, struct authority_question *ret_question);
 };
 
 /* In place of a role, of polkit's answer about administering. */
 #define ROLE_MANAGE   SIZE_MAX
-#define ACTION_MANAGE "org.rtgrant.manage"
 
 enum administers {
         ADMINISTERS_YES,
@@ -44,7 +44,7 @@ enum administers {
 static enum administers administers(const struct call *call, struct authority_question *question,
                                     enum reason *ret_reason) {
         const struct authority_question about = {
-                .action = ACTION_MANAGE,
+                .action = access_action(ACCESS_MANAGE),
                 .bus_name = call->bus_name,
                 .pid = call->peer->pid,
                 .uid = call->peer->uid,
@@ -399,20 +399,26 @@ static size_t method_why(const struct call *call, const union wire_request *requ
         return ret->why.header.size;
 }
 
+#define X(verb, member, record, in, out, access, rate, handle)              \
+        static_assert(METHOD_IS_COMPLETE(access, rate), member ": every column");
+BROKER_METHODS(X)
+#undef X
+
+#define X(...) +1
+static_assert(1 BROKER_METHODS(X) == _WIRE_VERB_END, "a row for each verb");
+#undef X
+
 static const struct method methods[] = {
-        [WIRE_HELLO] = { "hello", false, method_hello },
-        [WIRE_ACQUIRE] = { "acquire", false, method_acquire },
-        [WIRE_UPDATE] = { "update", false, method_update },
-        [WIRE_RENEW] = { "renew", false, method_renew },
-        [WIRE_RELEASE] = { "release", false, method_release },
-        [WIRE_LIST] = { "list", false, method_list },
-        [WIRE_WATCH] = { "watch", false, method_watch },
-        [WIRE_REVOKE] = { "revoke", true, method_revoke },
-        [WIRE_RELOAD] = { "reload", true, method_reload },
-        [WIRE_RESTORE_ALL] = { "restore-all", true, method_restore_all },
-        [WIRE_POLICY] = { "policy", false, method_policy },
-        [WIRE_WHY] = { "why", false, method_why },
+#define X(verb, member, record, in, out, access, rate, handle) \
+        [WIRE_##verb] = { access, rate, handle },
+        BROKER_METHODS(X)
+#undef X
 };
+
+void methods_charge(const struct call *call, enum rate rate) {
+        for (enum rate taken = RATE_LIGHT; taken < rate; taken++)
+                (void) bucket_take(&call->user->messages, broker_now_us(call->broker));
+}
 
 size_t methods_call(const struct call *call, const union wire_request *request,
                     union wire_response *ret, struct authority_question *ret_question) {
@@ -422,7 +428,10 @@ size_t methods_call(const struct call *call, const union wire_request *request,
 
         memset(&ret->answer, 0, sizeof(ret->answer));
 
-        if (method->admin)
+        /* once, also if polkit is asked in between */
+        if (call->authority == AUTHORITY_UNASKED && call->resources_answered == 0)
+                methods_charge(call, method->rate);
+        if (method->access == ACCESS_MANAGE)
                 may = administers(call, ret_question, &reason);
         if (may == ADMINISTERS_ASK)
                 return 0;

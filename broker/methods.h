@@ -3,11 +3,12 @@
 #define RTGRANT_BROKER_METHODS_H
 
 /*
- * What can be asked of the broker, whichever way it came in: one table, one handler a verb.
+ * What can be asked of the broker, whichever way it came in: one handler for each row.
  */
 
 #include "broker/authority.h"
 #include "broker/broker.h"
+#include "broker/method-rows.h"
 #include "broker/wire.h"
 
 struct call {
@@ -33,5 +34,8 @@ struct call {
  */
 size_t methods_call(const struct call *call, const union wire_request *request,
                     union wire_response *ret, struct authority_question *ret_question);
+
+/* Takes what a call costs beyond the one token that its message was let in for. */
+void methods_charge(const struct call *call, enum rate rate);
 
 #endif

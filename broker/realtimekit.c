@@ -13,9 +13,6 @@
 #include "broker/rttime.h"
 #include "broker/text.h"
 
-#define ACTION_REALTIME REALTIMEKIT_NAME ".acquire-real-time"
-#define ACTION_HIGH_PRIORITY REALTIMEKIT_NAME ".acquire-high-priority"
-
 /* PipeWire after 1.6 asks first, and limits its time then. */
 #define LIMIT_IS_TO_COME_US 10000
 
@@ -73,6 +70,7 @@ struct kit_call {
         struct bus_peer *sender;
         sd_bus_message *message;
         bool again;
+        enum access access;             /* to the method */
 };
 
 static void serve_again(struct bus_peer *sender, sd_bus_message *message, void *userdata);
@@ -82,11 +80,11 @@ static struct broker *call_broker(const struct kit_call *c) {
 }
 
 static void acquire(const struct kit_call *c, const struct target_request *target,
-                    struct wire_acquire *wanted, const char *action, bool check_rttime) {
+                    struct wire_acquire *wanted, bool check_rttime) {
         const struct policy *policy = broker_policy(call_broker(c));
         const struct call call = {
                 .transport = WIRE_TRANSPORT_REALTIMEKIT,
-                .action = action,
+                .action = access_action(c->access),
                 .check_rttime = check_rttime,
         };
         union wire_request request = { .acquire = *wanted };
@@ -134,7 +132,7 @@ static int make_realtime(const struct kit_call *c, const struct target_request *
         if (wait_for_limit(c, target))
                 return 0;
         wanted.priority = priority < INT_MAX ? (int) priority : INT_MAX;
-        acquire(c, target, &wanted, ACTION_REALTIME, /* check_rttime= */ true);
+        acquire(c, target, &wanted, /* check_rttime= */ true);
         return 0;
 }
 
@@ -154,15 +152,13 @@ static int make_high_priority(const struct kit_call *c, const struct target_requ
         /* this is how clients give back what they have */
         if (wanted.nice >= 0 && wanted.nice <= 19) {
                 call = bus_peer_call(c->sender);
-                if (!call.user)
-                        return -ENOMEM;
                 if (demote_thread(&call, target, wanted.nice, &reason)) {
                         reply_plain(c->message, reason);
                         return 0;
                 }
         }
 
-        acquire(c, target, &wanted, ACTION_HIGH_PRIORITY, /* check_rttime= */ false);
+        acquire(c, target, &wanted, /* check_rttime= */ false);
         return 0;
 }
 
@@ -215,38 +211,28 @@ static int resume(const struct kit_call *c, const struct target_request *target)
         return sd_bus_reply_method_return(c->message, NULL);
 }
 
-/* Who may call a method, and which thread it names. */
-enum method_kind {
+/* Which thread a method names. */
+enum whose_thread {
+        NO_THREAD,
         OWN_THREAD,             /* of the sender's process */
         ANY_THREAD,             /* of the process that comes first */
-        ADMINISTRATOR,          /* none; for root, whatever the bus lets through */
 };
 
-/* The table: the bus is told of these, in this order, and nothing else can be called. */
-#define METHODS(X)                                                                                \
-        X("MakeThreadRealtime", "tu", SD_BUS_PARAM(thread) SD_BUS_PARAM(priority), OWN_THREAD,    \
-          make_realtime)                                                                          \
-        X("MakeThreadRealtimeWithPID", "ttu",                                                     \
-          SD_BUS_PARAM(process) SD_BUS_PARAM(thread) SD_BUS_PARAM(priority), ANY_THREAD,          \
-          make_realtime)                                                                          \
-        X("MakeThreadHighPriority", "ti", SD_BUS_PARAM(thread) SD_BUS_PARAM(nice_level),          \
-          OWN_THREAD, make_high_priority)                                                         \
-        X("MakeThreadHighPriorityWithPID", "tti",                                                 \
-          SD_BUS_PARAM(process) SD_BUS_PARAM(thread) SD_BUS_PARAM(nice_level), ANY_THREAD,        \
-          make_high_priority)                                                                     \
-        X("ResetKnown", "", "", ADMINISTRATOR, reset_known)                                       \
-        X("ResetAll", "", "", ADMINISTRATOR, reset_all)                                           \
-        X("Exit", "", "", ADMINISTRATOR, end_daemon)                                              \
-        X("Suspend", "", "", ADMINISTRATOR, suspend)                                              \
-        X("Resume", "", "", ADMINISTRATOR, resume)
+#define X(member, signature, names, whose, access, rate, handle) \
+        static_assert(METHOD_IS_COMPLETE(access, rate), member ": every column");
+REALTIMEKIT_METHODS(X)
+#undef X
 
 static const struct method {
         const char *member;
-        enum method_kind kind;
+        enum whose_thread whose;
+        enum access access;
+        enum rate rate;
         int (*handle)(const struct kit_call *c, const struct target_request *target);
 } methods[] = {
-#define X(member, signature, names, kind, handle) { member, kind, handle },
-        METHODS(X)
+#define X(member, signature, names, whose, access, rate, handle) \
+        { member, whose, access, rate, handle },
+        REALTIMEKIT_METHODS(X)
 #undef X
 };
 
@@ -257,33 +243,37 @@ static const struct method *find_method(const char *member) {
         return NULL;
 }
 
-static int call_method(const struct kit_call *c) {
+static int call_method(struct kit_call *c) {
         const struct method *method = find_method(sd_bus_message_get_member(c->message));
+        const struct call call = bus_peer_call(c->sender);
         struct target_request target = { .pidfd = -1 };
         int r = 0;
 
         if (!method)
                 return -EBADR;
-        if (method->kind == ADMINISTRATOR) {
-                if (c->sender->peer.admin)
-                        return method->handle(c, &target);
+        if (!call.user)
+                return -ENOMEM;
+
+        c->access = method->access;
+        methods_charge(&call, method->rate);
+        if (method->access == ACCESS_ROOT && !c->sender->peer.admin) {
                 reply_plain(c->message, REASON_ADMIN_ONLY);
                 return 0;
         }
 
-        if (method->kind == ANY_THREAD) {
+        if (method->whose == ANY_THREAD) {
                 r = sd_bus_message_read(c->message, "t", &target.pid);
                 if (r >= 0 && target.pid == 0) {
                         reply_plain(c->message, REASON_NO_SUCH_THREAD);
                         return 0;
                 }
         }
-        if (r >= 0)
+        if (r >= 0 && method->whose != NO_THREAD)
                 r = sd_bus_message_read(c->message, "t", &target.tid);
         return r < 0 ? r : method->handle(c, &target);
 }
 
-static void serve_call(const struct kit_call *c) {
+static void serve_call(struct kit_call *c) {
         int r;
 
         r = call_method(c);
@@ -292,13 +282,13 @@ static void serve_call(const struct kit_call *c) {
 }
 
 static void serve(struct bus_peer *sender, sd_bus_message *message, void *userdata) {
-        const struct kit_call c = { userdata, sender, message, .again = false };
+        struct kit_call c = { userdata, sender, message, .again = false };
 
         serve_call(&c);
 }
 
 static void serve_again(struct bus_peer *sender, sd_bus_message *message, void *userdata) {
-        const struct kit_call c = { userdata, sender, message, .again = true };
+        struct kit_call c = { userdata, sender, message, .again = true };
 
         serve_call(&c);
 }
@@ -342,10 +332,10 @@ static int get_rttime(sd_bus *connection, const char *path, const char *interfac
 /* sd-bus itself would ask the bus who calls, and wait: who may do what is for call_method(). */
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
-#define X(member, signature, names, kind, handle)                                                 \
-        SD_BUS_METHOD_WITH_NAMES(member, signature, names, "", "", on_method,                     \
+#define X(member, signature, names, ...)                                      \
+        SD_BUS_METHOD_WITH_NAMES(member, signature, names, "", "", on_method, \
                                  SD_BUS_VTABLE_UNPRIVILEGED),
-        METHODS(X)
+        REALTIMEKIT_METHODS(X)
 #undef X
         SD_BUS_PROPERTY("RTTimeUSecMax", "x", get_rttime, 0, 0),
         SD_BUS_PROPERTY("MaxRealtimePriority", "i", get_priority_max, 0, 0),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "broker/cleanup.h"
+#include "broker/method-rows.h"
 
 struct form {
         size_t fixed;           /* bytes that must be there: all of the first version */
@@ -13,18 +14,9 @@ struct form {
 };
 
 static const struct form forms[] = {
-        [WIRE_HELLO] = { sizeof(struct wire_hello), sizeof(struct wire_hello) },
-        [WIRE_ACQUIRE] = { sizeof(struct wire_acquire), sizeof(struct wire_acquire) },
-        [WIRE_UPDATE] = { sizeof(struct wire_update), sizeof(struct wire_update) },
-        [WIRE_RENEW] = { sizeof(struct wire_lease_ref), sizeof(struct wire_lease_ref) },
-        [WIRE_RELEASE] = { sizeof(struct wire_lease_ref), sizeof(struct wire_lease_ref) },
-        [WIRE_LIST] = { sizeof(struct wire_list), sizeof(struct wire_list) },
-        [WIRE_WATCH] = { sizeof(struct wire_list), sizeof(struct wire_list) },
-        [WIRE_REVOKE] = { sizeof(struct wire_lease_ref), sizeof(struct wire_lease_ref) },
-        [WIRE_RELOAD] = { sizeof(struct wire_plain), sizeof(struct wire_plain) },
-        [WIRE_RESTORE_ALL] = { sizeof(struct wire_plain), sizeof(struct wire_plain) },
-        [WIRE_POLICY] = { sizeof(struct wire_list), sizeof(struct wire_list) },
-        [WIRE_WHY] = { sizeof(struct wire_acquire), sizeof(struct wire_acquire) },
+#define X(verb, member, record, ...) [WIRE_##verb] = { sizeof(struct record), sizeof(struct record) },
+        BROKER_METHODS(X)
+#undef X
 };
 
 static bool is_zero(const uint8_t *bytes, size_t length) {

@@ -47,6 +47,7 @@ enum wire_verb {
         WIRE_RESTORE_ALL = 10,  /* administrator */
         WIRE_POLICY = 11,       /* the policy in force, key by key */
         WIRE_WHY = 12,          /* a struct wire_acquire: which rules speak of it; nothing is done */
+        _WIRE_VERB_END,
 
         WIRE_REPLY = 0x8000,    /* or'ed to the verb of a request */
         WIRE_EVENT = 0x4000,    /* unasked, to those who WATCH */

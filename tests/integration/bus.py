@@ -17,7 +17,9 @@ from agent import ALICE, BOB, CAROL
 from daemon import wait_until
 
 POLKITD = "/usr/lib/polkit-1/polkitd"
-ACTIONS = pathlib.Path(__file__).resolve().parents[2] / "broker" / "dbus"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ACTIONS = ROOT / "broker" / "dbus"
+POLICIES = pathlib.Path(os.environ.get("RTGRANT_BUILD") or ROOT / "build") / "broker" / "dbus"
 
 # What a caller without a session is told when polkit says no; without logind nobody knows of sessions.
 NO = "no-active-session" if os.path.exists("/run/systemd/seats") else "not-authorized"
@@ -44,8 +46,8 @@ STRICT = f"""  <policy context="default">
     <allow send_destination="org.freedesktop.DBus"/>
     <allow send_destination="org.freedesktop.PolicyKit1"/>
   </policy>
-  <include>{ACTIONS}/org.freedesktop.RealtimeKit1.conf</include>
-  <include>{ACTIONS}/org.rtgrant.Broker1.conf</include>
+  <include>{POLICIES}/org.rtgrant.realtimekit.conf</include>
+  <include>{POLICIES}/org.rtgrant.Broker1.conf</include>
 """
 
 BUS = """<busconfig>

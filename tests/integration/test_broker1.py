@@ -18,7 +18,7 @@ from kernel import FIFO, OTHER, RR
 pytestmark = pytest.mark.skipif(not bus_module.is_here(), reason="no polkitd or dbus-daemon")
 
 XML = bus_module.ACTIONS / "org.rtgrant.Broker1.xml"
-CONF = bus_module.ACTIONS / "org.rtgrant.Broker1.conf"
+CONF = bus_module.POLICIES / "org.rtgrant.Broker1.conf"
 
 # carol may manage; the audio role as the example rule of the documentation would have it
 RULES = """polkit.addRule(function(action, subject) {

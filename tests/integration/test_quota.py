@@ -235,6 +235,23 @@ def test_over_its_rate_a_user_waits_and_is_served(make_daemon):
     assert 0.3 < time.monotonic() - begin < 5
 
 
+def ask_in_a_row(agent, member, n):
+    """How long it took."""
+    begin = time.monotonic()
+    for _ in range(n):
+        getattr(agent, member)()
+    return time.monotonic() - begin
+
+
+def test_a_page_of_a_list_counts_as_four_messages(make_daemon):
+    daemon = make_daemon().start({"Broker": {"MessageBurst": 100, "MessageRefill": "300ms"}})
+
+    # throttled, they would wait for 300 ms at the least
+    assert daemon.client(BOB).run(ask_in_a_row, "hello", 60) < 0.3
+    assert daemon.client(CAROL).run(ask_in_a_row, "list", 20) < 0.3
+    assert daemon.client(ALICE).run(ask_in_a_row, "list", 30) > 0.3
+
+
 def test_a_new_connection_is_no_fresh_start(make_daemon):
     daemon = make_daemon().start({"Broker": {"GrantBurst": 2, "GrantRefill": "1h"}})
     client = daemon.client(BOB)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What polkitd and dbus-daemon make of the files that are installed for them.
 
-usage: check-dbus-files.py FILE...      *.policy and *.rules of polkit, *.conf of the bus
+usage: check-dbus-files.py BUS-POLICY FILE...   the program that writes policy files of the bus;
+                                                *.policy and *.rules of polkit, *.conf of the bus
 
 The real daemons run on a private bus, in a mount namespace where they see only these files. That
 needs root; without it, or without the daemons, only the form is checked, and that is a skip.
@@ -75,6 +76,7 @@ BUS_CONFIG = """<busconfig>
 """
 
 RTKIT = "org.freedesktop.RealtimeKit1"
+BROKER1 = "org.rtgrant.Broker1"
 DBUS = "org.freedesktop.DBus"
 
 # name, interface (None: left out), member, who may
@@ -85,12 +87,15 @@ CALLS = [
         "MakeThreadHighPriorityWithPID")),
     *((RTKIT, RTKIT, member, {ROOT}) for member in (
         "ResetKnown", "ResetAll", "Exit", "Suspend", "Resume")),
-    *((RTKIT, f"{DBUS}.{interface}", member, EVERYBODY)
-      for interface, member in (("Properties", "Get"), ("Properties", "GetAll"),
+    *((BROKER1, BROKER1, member, EVERYBODY) for member in (
+        "Hello", "Acquire", "Update", "Renew", "Release", "List", "Watch", "Revoke", "Reload",
+        "RestoreAll", "Policy", "Why")),
+    *((name, f"{DBUS}.{interface}", member, EVERYBODY)
+      for name in (RTKIT, BROKER1) for interface, member in (("Properties", "Get"), ("Properties", "GetAll"),
                                 ("Introspectable", "Introspect"), ("Peer", "Ping"),
                                 ("Peer", "GetMachineId"))),
-    (RTKIT, f"{DBUS}.Properties", "Set", NOBODY),
-    (RTKIT, RTKIT, "Surprise", NOBODY),
+    *((name, f"{DBUS}.Properties", "Set", NOBODY) for name in (RTKIT, BROKER1)),
+    *((name, name, "Surprise", NOBODY) for name in (RTKIT, BROKER1)),
     *((RTKIT, None, member, NOBODY) for member in ("MakeThreadRealtime", "Exit")),
     (RTKIT, "org.freedesktop.systemd1.Manager", "Exit", NOBODY),
 ]
@@ -269,7 +274,7 @@ def serve_names():
 
     bus = dbus.bus.BusConnection(os.environ["DBUS_SYSTEM_BUS_ADDRESS"], mainloop=DBusGMainLoop())
     bus.add_message_filter(on_message)
-    for name in (RTKIT,):
+    for name in (RTKIT, BROKER1):
         bus.request_name(name, dbus.bus.NAME_FLAG_DO_NOT_QUEUE)
     os.write(pipe, b"x")
     GLib.MainLoop().run()
@@ -339,12 +344,14 @@ def enter_namespace():
 
 
 def main():
-    files = [pathlib.Path(path).resolve() for path in sys.argv[1:]]
+    bus_policy, *files = [pathlib.Path(path).resolve() for path in sys.argv[1:]]
     actions = {}
     for file in files:
         if file.suffix != ".rules":
             actions |= check_form(file)
     assert actions == ACTIONS, actions
+    needed = subprocess.run([bus_policy, "actions"], check=True, capture_output=True, text=True)
+    assert set(needed.stdout.split()) <= set(actions), needed.stdout
 
     if os.geteuid() != 0:
         skip("the daemons need root; the form is good")

@@ -14,6 +14,7 @@
 #include "broker/kinds/resources.h"
 #include "broker/kinds/rttime.h"
 #include "broker/session.h"
+#include "broker/standing.h"
 #include "broker/text.h"
 
 /* The nice value that stands in for a real-time priority which cannot be had. */
@@ -113,6 +114,7 @@ struct acquisition {
         struct lease *lease; /* that the thread has already; NULL if none */
         struct decision decision;
         struct resource_wants resources;
+        struct irq_rung fed;
         bool uses_token;
 };
 
@@ -125,6 +127,7 @@ static struct refusal refusal_of(const struct acquisition *a, enum reason reason
                 .policy = broker_policy(a->call->broker),
                 .request = &a->request,
                 .feeds_tid = (pid_t) a->wire->feeds_tid,
+                .feeds = a->wire->feeds,
                 .session = reason == REASON_NO_ACTIVE_SESSION
                                    ? session_read(a->call->peer->pid, a->call->peer->uid)
                                    : SESSION_UNREAD,
@@ -212,6 +215,17 @@ static enum reason find_target(struct acquisition *a) {
         return REASON_NONE;
 }
 
+/* The interrupt below which the thread is to stay. */
+static enum reason find_fed(struct acquisition *a, char *cause, size_t size) {
+        const struct wire_acquire *wire = a->wire;
+
+        if (wire->feeds[0] == '\0')
+                return REASON_NONE;
+
+        a->request.raises_fed = wire->want & WIRE_WANT_IRQ && strcmp(wire->irq, wire->feeds) == 0;
+        return irq_find_lowest(a->call->broker, wire->feeds, &a->fed, cause, size);
+}
+
 static struct ask ask_of(const struct acquisition *a) {
         return (struct ask){
                 .request = &a->request,
@@ -220,6 +234,7 @@ static struct ask ask_of(const struct acquisition *a) {
                 .pid = a->target.thread.pid,
                 .tid = a->target.thread.tid,
                 .feeds_tid = (pid_t) a->wire->feeds_tid,
+                .fed = a->fed,
                 .in_user_namespace = a->target.in_user_namespace,
                 .interactive = a->wire->flags & WIRE_ACQUIRE_MAY_ASK,
         };
@@ -230,6 +245,7 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                   struct authority_question *ret_question) {
         const struct call *call = a->call;
         const struct ask ask = ask_of(a);
+        char standing[STANDING_SIZE];
         struct refusal refusal;
         struct grant_outcome outcome = {};
         enum reason reason;
@@ -248,6 +264,10 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
                     a->request.unavailable[a->decision.resource] == a->decision.reason)
                         refusal.cause =
                                 resource_cause(call->broker, a->decision.resource, &a->resources);
+                if (refusal.reason == REASON_ABOVE_SERVER) {
+                        standing_describe(call, &ask, &a->decision, standing);
+                        refusal.cause = standing;
+                }
                 answer_refuse(answer, &refusal);
                 return true;
         }
@@ -364,6 +384,7 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
                 .timing = { wire->period_ns, wire->computation_ns, wire->deadline_ns },
                 .target.thread = THREAD_NONE,
         };
+        char cause[256] = "";
         struct refusal refusal;
         enum reason reason;
         bool done = true;
@@ -377,12 +398,15 @@ bool acquire_lease(const struct call *call, const struct wire_acquire *wire,
         }
         if (reason == REASON_NONE && call->check_rttime)
                 reason = rttime_check(call->broker, a.target.thread.pid, /* required= */ true);
+        if (reason == REASON_NONE)
+                reason = find_fed(&a, cause, sizeof(cause));
         if (reason == REASON_NONE) {
                 resource_find(call->broker, &a.target.thread, wire, &a.request, &a.resources);
                 done = wire->flags & WIRE_ACQUIRE_OR_LESS ? serve_or_less(&a, answer, ret_question)
                                                           : serve(&a, answer, ret_question);
         } else {
                 refusal = refusal_of(&a, reason);
+                refusal.cause = cause;
                 answer_refuse(answer, &refusal);
         }
 
@@ -413,6 +437,7 @@ enum reason acquire_why(const struct call *call, const struct wire_acquire *wire
         };
         struct policy_trace trace = {};
         enum reason reason;
+        char cause[256];
         struct ask ask;
 
         reason = check_form(call, wire, &a.timing);
@@ -423,6 +448,8 @@ enum reason acquire_why(const struct call *call, const struct wire_acquire *wire
                 a.request = request_from(wire);
                 reason = find_target(&a);
         }
+        if (reason == REASON_NONE)
+                reason = find_fed(&a, cause, sizeof(cause));
         if (reason == REASON_NONE) {
                 resource_find(call->broker, &a.target.thread, wire, &a.request, &a.resources);
                 ask = ask_of(&a);

@@ -65,6 +65,7 @@ static const struct field acquire_fields[] = {
         { "relative", NUMBER, SIGNED(wire_acquire, relative), .flag = WIRE_ACQUIRE_RELATIVE,
           .want = WIRE_WANT_SCHED },
         { "feeds-tid", NUMBER, AT(wire_acquire, feeds_tid) },
+        { "feeds", STRING, AT(wire_acquire, feeds) },
         { "period-ns", NUMBER, AT(wire_acquire, period_ns) },
         { "computation-ns", NUMBER, AT(wire_acquire, computation_ns) },
         { "deadline-ns", NUMBER, AT(wire_acquire, deadline_ns) },

@@ -6,6 +6,7 @@
  * Gathers the facts for policy_evaluate(), and for polkit where the policy leaves it to that.
  */
 
+#include "broker/kinds/resources.h"
 #include "broker/methods.h"
 
 struct ask {
@@ -15,6 +16,7 @@ struct ask {
         pid_t pid;                      /* the process of the thread */
         pid_t tid;
         pid_t feeds_tid;                /* the thread that it is to stay below; 0: none */
+        struct irq_rung fed;            /* the interrupt, likewise */
         bool in_user_namespace;         /* the caller or the target */
         bool interactive;               /* polkit may ask the user */
 };

@@ -9,6 +9,7 @@
 #include "broker/explain.h"
 #include "broker/resource.h"
 #include "broker/sched-values.h"
+#include "broker/text.h"
 
 static void describe_wanted(const struct request *request, char *buffer, size_t size) {
         int n = 0;
@@ -165,21 +166,46 @@ static void explain_authority(struct wire_explanation *ret, const struct refusal
         }
 }
 
+static void describe_superior(const struct refusal *refusal, const char *device, char *buffer,
+                              size_t size) {
+        switch (refusal->decision->superior) {
+        case SUPERIOR_THREAD:
+                (void) snprintf(buffer, size, "thread %d, which it feeds,", refusal->feeds_tid);
+                break;
+        case SUPERIOR_IRQ:
+                (void) snprintf(buffer, size, "the interrupt of %s, which it feeds,", device);
+                break;
+        case SUPERIOR_NONE:
+        case SUPERIOR_ROLE:
+                text_copy(buffer, size,
+                          "a thread of the user in a role that this one is to stay below");
+                break;
+        }
+}
+
 static void explain_order(struct wire_explanation *ret, const struct refusal *refusal,
                           const char *wanted, const char *name) {
         const struct decision *decision = refusal->decision;
-        char what[64] = "a thread of the user in a role that this one is to stay below", bands[200];
+        bool has_room = decision->limit >= decision->limit_low;
+        char what[80], bands[200], less[64] = "", device[40] = "";
 
-        if (!decision->rule.file)
-                (void) snprintf(what, sizeof(what), "thread %d, which it feeds",
-                                refusal->feeds_tid);
+        if (refusal->feeds)
+                text_escape(device, sizeof(device), refusal->feeds, strlen(refusal->feeds));
+        describe_superior(refusal, device, what, sizeof(what));
         describe_bands(refusal->policy, bands, sizeof(bands));
-        TEXT("user %u asked for %s in role %s, which is %lld; %s, has %lld and must come first",
+        TEXT("user %u asked for %s in role %s, which is %lld; %s has %lld and must come first",
              refusal->uid, wanted, name, (long long) decision->asked, what,
              (long long) decision->limit + 1);
-        HELP("ask for %lld at most, or use --clamp; the bands: %s; rtgrantctl status draws who "
-             "stands where",
-             (long long) decision->limit, bands);
+        if (has_room)
+                (void) snprintf(less, sizeof(less), "ask for %lld at most, or use --clamp",
+                                (long long) decision->limit);
+        if (decision->superior == SUPERIOR_IRQ)
+                HELP("%s%sraise the interrupt, by --irq %s in a role that gives it or by [Irq "
+                     "NAME] of the policy; the bands: %s",
+                     less, has_room ? "; or " : "", device, bands);
+        else
+                HELP("%s; the bands: %s; rtgrantctl status draws who stands where",
+                     has_room ? less : "ask in a role below that", bands);
 }
 
 static void explain_admission(struct wire_explanation *ret, const struct refusal *refusal,

@@ -20,6 +20,7 @@ struct refusal {
         const char *cause;              /* of the kernel, in words; NULL or "" if there is none */
         enum session_state session;     /* of the asker, where that is the reason */
         pid_t feeds_tid;                /* that was named; 0: none */
+        const char *feeds;              /* likewise; "" or NULL: no device */
         const char *action;             /* that polkit decides about; NULL: the role's */
 };
 

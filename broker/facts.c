@@ -75,6 +75,7 @@ static void gather_order(struct broker *broker, const struct ask *ask, struct fa
         if (ask->feeds_tid > 0 && sched_read(ask->feeds_tid, &feeds) >= 0 &&
             sched_is_rt(feeds.policy))
                 now->feeds_priority = feeds.priority;
+        now->feeds_irq_priority = ask->fed.priority;
 
         if (!ask->request->wants_sched || !any_role_is_below(broker_policy(broker)))
                 return;
@@ -111,8 +112,7 @@ static void gather_hints(const struct call *call, const struct ask *ask, struct 
         }
 }
 
-/* Looking through all leases is work: it counts for messages. */
-static void charge(const struct call *call) {
+void facts_charge(const struct call *call) {
         struct broker *broker = call->broker;
         unsigned n = lease_table_size(&broker->leases) / LEASES_PER_MESSAGE;
 
@@ -127,7 +127,7 @@ void facts_gather(const struct call *call, const struct ask *ask, struct facts *
         gather_order(call->broker, ask, facts, now);
         gather_hints(call, ask, facts, now);
         if (now->declared[DECLARED_OWN].n_cpus > 0 || now->lowest_by_role)
-                charge(call);
+                facts_charge(call);
 }
 
 bool facts_session_matters(const struct policy *policy) {

@@ -21,6 +21,9 @@ struct facts {
 void facts_gather(const struct call *call, const struct ask *ask, struct facts *facts,
                   struct situation *now);
 
+/* Looking through all leases is work: it counts for messages. */
+void facts_charge(const struct call *call);
+
 /* Whether some role of the policy allows by session: then it is read before anything is decided. */
 bool facts_session_matters(const struct policy *policy);
 

@@ -57,7 +57,8 @@ enum reason wire_decode(const void *data, size_t length, union wire_request *ret
             (!is_terminated(ret->acquire.role, sizeof(ret->acquire.role)) ||
              !is_terminated(ret->acquire.reason, sizeof(ret->acquire.reason)) ||
              !is_terminated(ret->acquire.irq, sizeof(ret->acquire.irq)) ||
-             !is_terminated(ret->acquire.block, sizeof(ret->acquire.block))))
+             !is_terminated(ret->acquire.block, sizeof(ret->acquire.block)) ||
+             !is_terminated(ret->acquire.feeds, sizeof(ret->acquire.feeds))))
                 return REASON_MALFORMED;
 
         return REASON_NONE;

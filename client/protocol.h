@@ -120,6 +120,7 @@ struct wire_acquire {
         uint64_t feeds_tid;             /* a thread to stay below, whoever's; 0: none */
         int32_t relative;               /* -2..2 with WIRE_ACQUIRE_RELATIVE: low end to top */
         uint32_t padding2;
+        char feeds[WIRE_DEVICE_SIZE];   /* a device below whose interrupt to stay, as irq; "": none */
 };
 
 struct wire_update {
@@ -383,7 +384,7 @@ struct wire_event {
 };
 
 static_assert(sizeof(struct wire_header) == 16, "no padding");
-static_assert(sizeof(struct wire_acquire) == 352, "no padding");
+static_assert(sizeof(struct wire_acquire) == 416, "no padding");
 static_assert(sizeof(struct wire_answer) == 984, "no padding");
 static_assert(sizeof(struct wire_lease) == 360, "no padding");
 static_assert(sizeof(struct wire_list_reply) <= WIRE_RECORD_MAX, "fits a record");

@@ -107,7 +107,8 @@ static bool change_policy(struct broker *broker, const struct options *options,
         int r;
 
         /* Bands, and what others have and declare, only the broker knows. */
-        r = options->is_relative || options->feeds_tid > 0 || options->rate > 0
+        r = options->is_relative || options->feeds_tid > 0 || options->feeds ||
+                                    options->rate > 0
                     ? -EPERM
                     : scheduling_write(thread->tid, wanted);
         if (r == -EPERM && !policy_is_realtime(wanted->policy) && wanted->policy != POLICY_DEADLINE)

@@ -31,7 +31,7 @@ void report_help(void) {
               "      --clamp          rather less than nothing; what cannot be had is left out\n"
               "      --or-less        or RR, or nice, or shorter time slices, or nothing; and run\n"
               "      --relative N     -2..2, a place in the role's band instead of PRIORITY\n"
-              "      --feeds TID      stay below that thread: the audio server, an interrupt\n"
+              "      --feeds TID|DEVICE  stay below that thread, or that device's interrupt: card:0\n"
               "      --rate HZ, --frames N, --load PERCENT\n"
               "                       declare the timing: N frames each time, so much of it busy\n"
               "      --memlock SIZE   and that much memory to lock: 512M, 2G\n"

@@ -204,6 +204,8 @@ struct rtgrant_request {
         const char *irq;        /**< a device whose interrupt threads are meant: card:0, usb:1-4,
                                  *   irq:16, … */
         int irq_priority;       /**< with @irq: their priority; 0: the highest of the role */
+        const char *feeds;      /**< a device, named as @irq, whose interrupt threads the thread is to
+                                 *   stay below, as @feeds_tid; NULL: none */
 };
 
 /** What a lease may hold, or'ed in rtgrant_answer.granted. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Who stands above whom: a client below the server that it feeds. */
+/* Who stands above whom: a client below the server that it feeds, that below its sound card. */
 
 #include <string.h>
 
 #include "policy/trial.h"
 
 /* Lowers the priority below @above, or refuses. */
-static bool stay_below(struct trial *t, int above, struct rule rule) {
+static bool stay_below(struct trial *t, int above, enum superior superior, struct rule rule) {
+        bool clamped = t->decision.clamped;
         struct limit limit = {
                 .rule = rule,
                 .asked = t->decision.priority,
@@ -19,10 +20,24 @@ static bool stay_below(struct trial *t, int above, struct rule rule) {
                 return true;
         if (t->request->clamp && limit.high >= limit.low) {
                 t->decision.priority = (int) limit.high;
+                t->decision.superior = clamped ? t->decision.superior : superior;
                 return clip(t, limit);
         }
 
-        return refuse_limit(t, REASON_ABOVE_SERVER, limit);
+        refuse_limit(t, REASON_ABOVE_SERVER, limit);
+        t->decision.superior = superior;
+        return false;
+}
+
+/* Of the interrupt: what it has, or what it is given in the same breath. */
+static int fed_irq_priority(const struct trial *t) {
+        int priority = t->now->feeds_irq_priority;
+        int64_t given = t->decision.values[RESOURCE_IRQ];
+
+        if (priority != 0 && t->request->raises_fed &&
+            t->decision.resources & 1U << RESOURCE_IRQ && given > priority)
+                priority = (int) given;
+        return priority;
 }
 
 bool check_order(struct trial *t) {
@@ -32,12 +47,14 @@ bool check_order(struct trial *t) {
 
         if (!is_realtime(t->request))
                 return true;
-        if (!stay_below(t, now->feeds_priority, no_rule))
+        if (!stay_below(t, now->feeds_priority, SUPERIOR_THREAD, no_rule) ||
+            !stay_below(t, fed_irq_priority(t), SUPERIOR_IRQ, no_rule))
                 return false;
 
         for (size_t i = 0; i < role->below.n_words && now->lowest_by_role; i++)
                 if (policy_find_role(t->policy, role->below.words[i], &index) &&
-                    !stay_below(t, now->lowest_by_role[index], role->rules[ROLE_KEY_BELOW]))
+                    !stay_below(t, now->lowest_by_role[index], SUPERIOR_ROLE,
+                                role->rules[ROLE_KEY_BELOW]))
                         return false;
 
         return true;

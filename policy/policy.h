@@ -259,6 +259,7 @@ struct situation {
         const char *unit;               /* of the caller's process; NULL: not read or none */
         const char *executable;         /* likewise; its path */
         int feeds_priority;             /* of the thread that it feeds; 0: none, or not real-time */
+        int feeds_irq_priority;         /* of the interrupt that it feeds, the lowest; 0: likewise */
         const int *lowest_by_role;      /* the lowest real-time priority that the quota owner's
                                          * leases of each role have, 0: none; NULL: not read */
         struct declared declared[_DECLARED_MAX];
@@ -300,6 +301,7 @@ struct request {
         unsigned resources;             /* bit 1 << enum resource_index: wanted */
         int64_t values[_RESOURCE_MAX];  /* as far as wanted; above 0, or of IRQ 0: the highest */
         unsigned irq_roles;             /* bit 1 << index of role: it names the interrupt's device */
+        bool raises_fed;                /* RESOURCE_IRQ is of the interrupt that the thread feeds */
         enum reason unavailable[_RESOURCE_MAX]; /* why the machine cannot give it; else NONE */
 };
 
@@ -310,6 +312,14 @@ enum pick {
         PICK_MOST,              /* none gives all of it, and this one most */
         PICK_UNIT,              /* its Units= name the caller's */
         PICK_EXECUTABLE,        /* its Executables= name the caller's */
+};
+
+/* What a thread must stay below, with REASON_ABOVE_SERVER. */
+enum superior {
+        SUPERIOR_NONE,
+        SUPERIOR_THREAD,        /* that it feeds */
+        SUPERIOR_IRQ,           /* the interrupt of the device that it feeds */
+        SUPERIOR_ROLE,          /* a thread of the user in a role that its own is to stay below */
 };
 
 enum verdict {
@@ -330,6 +340,7 @@ struct decision {
         unsigned lifetime_s;
         unsigned resources;             /* bits of those granted; with clamp maybe not all asked */
         int64_t values[_RESOURCE_MAX];
+        enum superior superior;         /* that refused or lowered it */
         bool about_resource;            /* verdict and reason are about this: */
         enum resource_index resource;
         int64_t asked;                  /* if denied or clamped by a limit; of a quota: the place */
@@ -367,10 +378,11 @@ struct policy_trace {
  *   who asks       USER_NAMESPACE, NO_SUCH_ROLE, DENIED, NOT_ALLOWED, NOT_AUTHORIZED,
  *                  NO_ACTIVE_SESSION, AUTHORITY_UNAVAILABLE, AUTHORITY_BUSY
  *   the role       POLICY_NOT_IN_ROLE (also: real-time, and the role has no priority band),
- *                  PRIORITY_LIMIT, ABOVE_SERVER, NICE_LIMIT, LIFETIME_LIMIT
+ *                  PRIORITY_LIMIT, NICE_LIMIT, LIFETIME_LIMIT
  *   each resource  RESOURCE_NOT_IN_ROLE, IRQ_NOT_IN_ROLE, ON_BATTERY, RESOURCE_LIMIT,
  *                  MEMLOCK_QUOTA, and what the broker found out before (RESOURCE_UNAVAILABLE,
  *                  NO_SUCH_DEVICE)
+ *   the order      ABOVE_SERVER
  *   the CPUs       ADMISSION (asked and limit in millionths of one CPU)
  *   the broker     DEGRADED, BACK_OFF
  *   quotas         THREADS_PER_ROLE, THREADS_PER_USER, THREADS_TOTAL, RATE
@@ -387,7 +399,8 @@ struct policy_trace {
  * action of that kind.
  *
  * A priority may be asked for as a place in the band of whatever role serves. Where the role has
- * its priorities follow the period, a declared one bounds the band from above.
+ * its priorities follow the period, a declared one bounds the band from above. An interrupt that the
+ * same request raises counts as raised.
  *
  * Who may use a role is decided by its Deny lists, then its Allow lists, AllowSessions the last of
  * them, then polkit if there is an action to ask about; what a list decides polkit never turns

@@ -13,6 +13,7 @@
 #include "broker/broker.h"
 #include "broker/irq/table.h"
 #include "broker/kinds/resources.h"
+#include "broker/sched-values.h"
 #include "broker/text.h"
 
 static bool irq_probe(char *cause, size_t size) {
@@ -56,31 +57,66 @@ static uint64_t key_of(const char *device) {
         return key;
 }
 
-static enum reason irq_find(const struct resource_query *query,
-                            struct resource_name ret_names[LEASE_HOLDS_MAX], unsigned *ret_n,
-                            char *cause, size_t size) {
+/* @cause is set unless it is NONE. */
+static enum reason look(struct broker *broker, const char *device, struct irq_resolution *ret,
+                        char *cause, size_t size) {
         char printable[WIRE_LABEL_SIZE], help[200];
-        struct irq_resolution found;
         int r;
 
-        if (strlen(query->device) >= sizeof(ret_names[0].label)) {
-                (void) snprintf(cause, size, "a device is named in at most %zu characters",
-                                sizeof(ret_names[0].label) - 1);
+        if (strlen(device) >= WIRE_LABEL_SIZE) {
+                (void) snprintf(cause, size, "a device is named in at most %u characters",
+                                WIRE_LABEL_SIZE - 1);
                 return REASON_INVALID;
         }
-        r = irq_table_look(query->broker->irqs, query->device, &found);
+        r = irq_table_look(broker->irqs, device, ret);
         if (r < 0) {
                 (void) snprintf(cause, size, "interrupts cannot be looked at: %s", strerror(-r));
                 return REASON_RESOURCE_UNAVAILABLE;
         }
-        text_escape(printable, sizeof(printable), query->device, strlen(query->device));
-        irq_status_explain(&found, printable, cause, size, help, sizeof(help));
-        if (found.status != IRQ_RESOLVED)
-                return reason_of(found.status);
+        text_escape(printable, sizeof(printable), device, strlen(device));
+        irq_status_explain(ret, printable, cause, size, help, sizeof(help));
+        return reason_of(ret->status);
+}
+
+static enum reason irq_find(const struct resource_query *query,
+                            struct resource_name ret_names[LEASE_HOLDS_MAX], unsigned *ret_n,
+                            char *cause, size_t size) {
+        struct irq_resolution found;
+        enum reason reason;
+
+        reason = look(query->broker, query->device, &found, cause, size);
+        if (reason != REASON_NONE)
+                return reason;
 
         ret_names[0] = (struct resource_name){ .key = key_of(query->device) };
         text_copy(ret_names[0].label, sizeof(ret_names[0].label), query->device);
         *ret_n = 1;
+        return REASON_NONE;
+}
+
+enum reason irq_find_lowest(struct broker *broker, const char *device, struct irq_rung *ret,
+                            char *cause, size_t size) {
+        struct sched_values values;
+        struct irq_resolution found;
+        enum reason reason;
+
+        *ret = (struct irq_rung){ .priority = 0 };
+        reason = look(broker, device, &found, cause, size);
+        /* what runs without a thread is above all threads */
+        if (reason == REASON_IRQ_NOT_THREADED || reason == REASON_IRQ_NOT_THREADABLE)
+                return REASON_NONE;
+        if (reason != REASON_NONE)
+                return reason;
+
+        for (unsigned i = 0; i < found.n_threads; i++) {
+                const struct irq_kthread *task = &found.threads[i].task;
+
+                if (sched_read(task->tid, &values) < 0 || !sched_is_rt(values.policy) ||
+                    (ret->priority != 0 && values.priority >= ret->priority))
+                        continue;
+                *ret = (struct irq_rung){ .tid = task->tid, .priority = values.priority };
+                text_copy(ret->name, sizeof(ret->name), task->name);
+        }
         return REASON_NONE;
 }
 

@@ -18,6 +18,17 @@ unsigned irq_roles_of(struct broker *broker, const char *device);
 /* Whether @role names that of @resource. A device that is not there now may come back. */
 bool irq_role_names(const struct role *role, const struct resource *resource);
 
+/* One thread of an interrupt, and how high it stands. */
+struct irq_rung {
+        int priority;           /* 0: none is real-time, or it has no thread */
+        pid_t tid;
+        char name[72];
+};
+
+/* The lowest of the interrupt threads of @device. Sets @cause unless the answer is REASON_NONE. */
+enum reason irq_find_lowest(struct broker *broker, const char *device, struct irq_rung *ret,
+                            char *cause, size_t size);
+
 /* Bytes that the process has locked now; 0 if it cannot be told. */
 uint64_t memlock_locked(pid_t pid);
 

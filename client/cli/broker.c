@@ -121,6 +121,7 @@ void broker_request(const struct options *options, const struct thread *thread,
                 .is_relative = options->is_relative,
                 .relative = options->relative,
                 .feeds_tid = options->feeds_tid,
+                .feeds = options->feeds,
                 .lifetime = options->lifetime_s > 0 ? RTGRANT_LIFETIME_SECONDS
                                                     : RTGRANT_LIFETIME_THREAD,
                 .lifetime_s = options->lifetime_s,

@@ -257,6 +257,10 @@ static int take_timing(struct options *o, int c) {
                 o->relative = (int) number;
                 return status;
         case OPTION_FEEDS:
+                if (optarg[strspn(optarg, "0123456789")] != '\0') {
+                        o->feeds = optarg;
+                        return 0;
+                }
                 status = parse_number(o, "--feeds", optarg, 1, INT32_MAX, &number);
                 o->feeds_tid = (pid_t) number;
                 return status;

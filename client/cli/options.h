@@ -49,7 +49,8 @@ struct options {
         bool or_less;
         bool is_relative;               /* --relative; there is no PRIORITY then */
         int relative;
-        pid_t feeds_tid;
+        pid_t feeds_tid;                /* --feeds: this, or a device */
+        const char *feeds;
         unsigned rate;                  /* --rate, --frames, --load: all three or none are given */
         unsigned frames;
         unsigned load_percent;

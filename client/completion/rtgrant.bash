@@ -37,7 +37,7 @@ _rtgrant_argument() {
         --block-queue) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --irq) _rtgrant_reply "$(_rtgrant_cards)" ;;
         --relative) _rtgrant_reply "$(seq -2 2)" ;;
-        --feeds) _rtgrant_reply "$(_rtgrant_pids)" ;;
+        --feeds) _rtgrant_reply "$(_rtgrant_cards) $(_rtgrant_pids)" ;;
         --nice) _rtgrant_reply "$(seq -20 19)" ;;
         -T | -P | -D | --sched-runtime | --sched-period | --sched-deadline | --lifetime | --reason | --memlock | --cpu-latency | --rate | --frames | --load)
                 COMPREPLY=() ;;

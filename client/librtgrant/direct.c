@@ -91,7 +91,8 @@ static bool broker_may_help(int error) {
 static bool is_direct(const struct rtgrant_request *request) {
         return request->flags & RTGRANT_DIRECT && !(request->flags & RTGRANT_DRY_RUN) &&
                request_is_of_thread(request) &&
-               !request->is_relative && request->feeds_tid == 0 && /* the broker knows bands */
+               !request->is_relative && /* the broker knows bands */
+               request->feeds_tid == 0 && !request->feeds &&
                request_is_own(request);
 }
 

@@ -21,6 +21,10 @@ static pid_t pid_from_wire(uint64_t pid) {
         return pid <= INT_MAX ? (pid_t) pid : 0;
 }
 
+static bool is_device(const char *name) {
+        return !name || (name[0] != '\0' && strlen(name) < WIRE_DEVICE_SIZE);
+}
+
 int request_read(const struct rtgrant_request *request, struct rtgrant_request *ret) {
         struct rtgrant_request copy;
         char device[WIRE_DEVICE_SIZE];
@@ -46,7 +50,7 @@ int request_read(const struct rtgrant_request *request, struct rtgrant_request *
 
         if (!copy.block != (copy.block_max_sectors_kb == 0) || (copy.irq_priority != 0 && !copy.irq))
                 return -EINVAL;
-        if (copy.irq && (copy.irq[0] == '\0' || strlen(copy.irq) >= WIRE_DEVICE_SIZE))
+        if (!is_device(copy.irq) || !is_device(copy.feeds))
                 return -EINVAL;
         if (copy.block) {
                 r = block_find(copy.block, device);
@@ -156,6 +160,7 @@ void request_encode_acquire(const struct rtgrant_request *request, struct wire_a
         string_encode(request->role, ret->role, sizeof(ret->role));
         string_encode(request->reason, ret->reason, sizeof(ret->reason));
         string_encode(request->irq, ret->irq, sizeof(ret->irq));
+        string_encode(request->feeds, ret->feeds, sizeof(ret->feeds));
         /* It was found before; what has gone since the broker does not find either. */
         if (request->block)
                 (void) block_find(request->block, ret->block);

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ import wire
 from agent import ALICE, BOB
 from daemon import wait_until
 from kernel import FIFO, OTHER, RR
+from test_irq import lines  # noqa: F401
 
 # ---- rtgrantctl policy --check ----
 
@@ -114,6 +116,49 @@ def test_a_client_below_its_server(daemon):
     clamped = daemon.rtgrant(BOB, "-f", "--feeds", server.pid, "--clamp", "-p", 15, client.pid)
     assert clamped.returncode == 0, clamped.stderr
     assert client.sched() == (FIFO, 11, 0, True)
+
+
+def test_a_server_below_its_interrupt(make_daemon, lines):  # noqa: F811
+    line = lines[0]
+    daemon = make_daemon().start({
+        "Role studio": {"IrqPriority": "71-94", "IrqDevices": line.device}})
+    server = daemon.target(ALICE)
+    feeds = ("-f", "--role", "studio", "--feeds", line.device)
+    assert line.before == (FIFO, 50)
+
+    refused = daemon.rtgrant(ALICE, *feeds, "-p", 65, server.pid)
+    assert refused.returncode == 3
+    assert f"the interrupt of {line.device}, which it feeds, has 50" in refused.stderr
+    assert re.search(rf"from the top: this one 65, irq/{line.irq}-[^ ]+ 50\n", refused.stderr)
+    assert f"raise the interrupt, by --irq {line.device}" in refused.stderr
+
+    # a band that ends below what the interrupt has
+    low = daemon.rtgrant(BOB, "-f", "--feeds", line.device, "-p", 20, daemon.target(BOB).pid)
+    assert low.returncode == 0, low.stderr
+
+    kernel.sched_setattr(line.tid, FIFO, 66)
+    clamped = daemon.rtgrant(ALICE, *feeds, "--clamp", "-p", 70, server.pid)
+    assert clamped.returncode == 0 and server.sched() == (FIFO, 65, 0, True)
+    above = json.loads(daemon.rtgrantctl(ALICE, "why", *feeds, "70", "--json").stdout)
+    assert above["refusal"]["reason"] == "above-server"
+    assert f"thread {server.pid}" not in above["refusal"]["text"]
+    assert f"({server.pid}) 65" in above["refusal"]["text"]
+
+    kernel.sched_setattr(line.tid, FIFO, 50)
+    both = daemon.rtgrant(ALICE, *feeds, "--irq", f"{line.device}=80", "-p", 70, server.pid)
+    assert both.returncode == 0, both.stderr
+    assert (server.sched(), line.sched()) == ((FIFO, 70, 0, True), (FIFO, 80))
+
+
+@pytest.mark.parametrize("device, word", [
+    ("card:NoSuchCard", "there is no"), ("what is this", "does not name a device")])
+def test_what_it_feeds_is_not_there(daemon, device, word):
+    target = daemon.target(BOB)
+
+    refused = daemon.rtgrant(BOB, "-f", "--feeds", device, "-p", 5, target.pid)
+
+    assert refused.returncode == 3 and word in refused.stderr, refused.stderr
+    assert target.sched() == (OTHER, 0, 0, False)
 
 
 def test_or_less(make_daemon):

@@ -177,6 +177,7 @@ RECORDS = {
         ("feeds_tid", "Q"),
         ("relative", "i"),
         ("padding2", "I"),
+        ("feeds", "64s"),
     ),
     "update": (
         ("id", "16b"),

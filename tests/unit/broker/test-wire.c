@@ -58,6 +58,7 @@ static uint8_t *make_record(const struct form *form, size_t length) {
                 acquire->reason[WIRE_REASON_SIZE - 1] = '\0';
                 acquire->irq[WIRE_DEVICE_SIZE - 1] = '\0';
                 acquire->block[WIRE_DEVICE_SIZE - 1] = '\0';
+                acquire->feeds[WIRE_DEVICE_SIZE - 1] = '\0';
         }
         return record;
 }
@@ -238,6 +239,7 @@ static const struct string_case string_cases[] = {
         { "reason", STRING(reason) },
         { "irq", STRING(irq) },
         { "block", STRING(block) },
+        { "feeds", STRING(feeds) },
 };
 
 static void test_string(void **state) {

@@ -34,6 +34,7 @@ static void test_request_on_the_wire(void **state) {
                 .is_relative = true,
                 .relative = -2,
                 .feeds_tid = 77,
+                .feeds = "card:1",
                 .period_ns = 3,
                 .computation_ns = 1,
                 .deadline_ns = 2,
@@ -50,6 +51,7 @@ static void test_request_on_the_wire(void **state) {
                                               WIRE_ACQUIRE_MAY_ASK | WIRE_ACQUIRE_RELATIVE);
         assert_int_equal(sent->relative, -2);
         assert_int_equal(sent->feeds_tid, 77);
+        assert_string_equal(sent->feeds, "card:1");
         assert_string_equal(sent->role, "audio-client");
         assert_string_equal(sent->reason, "a synthesiser");
         assert_int_equal(sent->pid, 1234);
@@ -202,6 +204,7 @@ static void test_malformed_requests_are_not_sent(void **state) {
                 { FIFO_5, .flags = 1 << 5 },
                 { FIFO_5, .relative = 1 },
                 { FIFO_5, .feeds_tid = -1 },
+                { FIFO_5, .feeds = "" },
                 { FIFO_5, .role = "a-role-name-of-thirty-two-bytes-" },
                 { FIFO_5, .pid = -1 },
                 { FIFO_5, .tid = -1 },

@@ -42,7 +42,8 @@ static const struct role roles[] = {
                      .allow_users.everybody = true, .below = WORDS("server"),
                      .units = WORDS("synth.service"), .executables = WORDS("/opt/synth/*") },
         [SERVER] = { A_ROLE(SERVER, "server"), .priority_min = 71, .priority_max = 85,
-                     .allow_users.everybody = true, .executables = WORDS("jackd", "pipewire*") },
+                     .allow_users.everybody = true, .executables = WORDS("jackd", "pipewire*"),
+                     .resources[RESOURCE_IRQ] = { true, 75, 94 } },
         [PERIODIC] = { A_ROLE(PERIODIC, "periodic"), .priority_min = 20, .priority_max = 60,
                        .allow_users.everybody = true, .priority_by_period = true },
         [SMALL] = { A_ROLE(SMALL, "small"), .priority_min = 5, .priority_max = 5,
@@ -68,6 +69,9 @@ static const struct role roles[] = {
                            [DECLARED_MACHINE] = { .n_cpus = 2, .ppm = (all_ppm) } }
 #define FIFO(word, p) .role = (word), .wants_sched = true, .policy = SCHED_FIFO, .priority = (p)
 #define PLACE(word, r) FIFO(word, 0), .is_relative = true, .relative = (r)
+#define RAISED(p)                                                                                 \
+        .resources = 1U << RESOURCE_IRQ, .values[RESOURCE_IRQ] = (p), .raises_fed = true,         \
+        .irq_roles = 1U << SERVER
 #define MS(ms) ((uint64_t) (ms) * 1000000)
 
 struct expected {
@@ -77,6 +81,7 @@ struct expected {
         bool clamped;
         int64_t asked;
         int64_t limit;
+        enum superior superior;
 };
 
 static const struct row {
@@ -178,6 +183,39 @@ static const struct row {
         { "one lower", { POLICY },
           { NOW, .lowest_by_role = (const int[N_ROLES]) { [SERVER] = 74 } },
           { FIFO("client", 73) }, { .priority = 73 } },
+        { "below its sound card", { POLICY }, { NOW, .feeds_irq_priority = 72 },
+          { FIFO("server", 71) }, { .priority = 71 } },
+        { "beside its sound card", { POLICY }, { NOW, .feeds_irq_priority = 72 },
+          { FIFO("server", 72) },
+          { REASON_ABOVE_SERVER, .asked = 72, .limit = 71, .superior = SUPERIOR_IRQ } },
+        { "clamped below its sound card", { POLICY }, { NOW, .feeds_irq_priority = 72 },
+          { FIFO("server", 85), .clamp = true },
+          { .priority = 71, .clamped = true, .asked = 85, .limit = 71,
+            .superior = SUPERIOR_IRQ } },
+        { "a thread and a sound card: the lower", { POLICY },
+          { NOW, .feeds_irq_priority = 74, .feeds_priority = 73 },
+          { FIFO("server", 80), .clamp = true },
+          { .priority = 72, .clamped = true, .asked = 80, .limit = 72,
+            .superior = SUPERIOR_THREAD } },
+        { "a sound card that is raised too", { POLICY }, { NOW, .feeds_irq_priority = 50 },
+          { FIFO("server", 79), RAISED(80) }, { .priority = 79 } },
+        { "and not enough", { POLICY }, { NOW, .feeds_irq_priority = 50 },
+          { FIFO("server", 80), RAISED(80) },
+          { REASON_ABOVE_SERVER, .asked = 80, .limit = 79, .superior = SUPERIOR_IRQ } },
+        { "as far as may be", { POLICY }, { NOW, .feeds_irq_priority = 50 },
+          { FIFO("server", 85), RAISED(0) }, { .priority = 85 } },
+        { "and is higher already", { POLICY }, { NOW, .feeds_irq_priority = 84 },
+          { FIFO("server", 83), RAISED(80) }, { .priority = 83 } },
+        { "another card is raised", { POLICY }, { NOW, .feeds_irq_priority = 50 },
+          { FIFO("server", 71), RAISED(80), .raises_fed = false },
+          { REASON_ABOVE_SERVER, .asked = 71, .limit = 49, .superior = SUPERIOR_IRQ } },
+        { "a card that cannot be raised was left out", { POLICY },
+          { NOW, .feeds_irq_priority = 73 },
+          { FIFO("server", 85), RAISED(80), .clamp = true, .irq_roles = 0 },
+          { .priority = 72, .clamped = true,
+            .asked = 80, .superior = SUPERIOR_NONE } },
+        { "a sound card without a thread", { POLICY }, { NOW }, { FIFO("server", 85) },
+          { .priority = 85 } },
         { "no server is there", { POLICY }, { NOW, .lowest_by_role = (const int[N_ROLES]) { 0 } },
           { FIFO("client", 80) }, { .priority = 80 } },
 
@@ -227,6 +265,8 @@ static void test_row(void **state) {
         assert_int_equal(d.clamped, e->clamped);
         assert_int_equal(d.asked, e->asked);
         assert_int_equal(d.limit, e->limit);
+        if (e->superior != SUPERIOR_NONE)
+                assert_int_equal(d.superior, e->superior);
         if (e->line != 0)
                 assert_int_equal(d.rule.line, e->line);
 }

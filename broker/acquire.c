@@ -189,9 +189,12 @@ static enum reason carry_out(struct acquisition *a, struct wire_answer *answer,
         if (!is_new)
                 answer->flags |= WIRE_ANSWER_UPDATED;
         lease_set_role(broker, lease, a->decision.role);
+        if (!is_new)
+                resource_role_changed(broker, lease);
         finish_grant(a, lease, is_new);
         answer_outcome(lease, outcome, answer);
         explain_grant(&answer->explanation, &a->decision);
+        answer_note(lease, answer);
         return REASON_NONE;
 }
 

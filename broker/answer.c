@@ -53,6 +53,16 @@ void answer_outcome(const struct lease *lease, const struct grant_outcome *outco
         describe_now(&outcome->after, answer);
 }
 
+void answer_note(const struct lease *lease, struct wire_answer *answer) {
+        char text[200];
+
+        resource_explain(lease, text, sizeof(text));
+        if (text[0] == '\0')
+                return;
+        text_copy(answer->explanation.text, sizeof(answer->explanation.text), text);
+        answer->flags |= WIRE_ANSWER_NOTED;
+}
+
 static void describe_resources(const struct decision *decision, struct wire_answer *answer) {
         unsigned resources = decision->resources;
 

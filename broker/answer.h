@@ -16,6 +16,9 @@ void answer_describe(const struct lease *lease, struct wire_answer *answer);
 void answer_outcome(const struct lease *lease, const struct grant_outcome *outcome,
                     struct wire_answer *answer);
 
+/* What was given, and yet is not as it should be, in words; if there is anything. */
+void answer_note(const struct lease *lease, struct wire_answer *answer);
+
 /* What thread @tid would have. */
 void answer_dry_run(const struct request *request, const struct decision *decision, pid_t tid,
                     struct wire_answer *answer);

@@ -384,6 +384,7 @@ static int append_answer(sd_bus_message *message, const struct wire_answer *answ
         PAIR("b", "clamped", (answer->flags & WIRE_ANSWER_CLAMPED) != 0);
         PAIR("b", "dry-run", (answer->flags & WIRE_ANSWER_DRY_RUN) != 0);
         PAIR("b", "updated", (answer->flags & WIRE_ANSWER_UPDATED) != 0);
+        PAIR("s", "note", answer->flags & WIRE_ANSWER_NOTED ? answer->explanation.text : "");
         PAIR("t", "memlock-bytes", answer->memlock_bytes);
         PAIR("t", "memlock-locked", answer->memlock_locked);
         PAIR("u", "cpu-latency-us", answer->cpu_latency_us);

@@ -381,6 +381,29 @@ void resource_release_all(struct broker *broker, struct lease *lease) {
                 drop_hold(broker, lease->holds[lease->n_holds - 1]);
 }
 
+void resource_role_changed(struct broker *broker, const struct lease *lease) {
+        for (unsigned i = 0; i < lease->n_holds; i++) {
+                struct resource *resource = lease->holds[i]->resource;
+                struct resource_value next = {};
+
+                if (!resource->kind->follows_role)
+                        continue;
+                resource->kind->aim(resource, books_strongest(resource), &next);
+                if (!values_equal(&next, &resource->set))
+                        (void) books_settle(broker, resource);
+        }
+}
+
+void resource_explain(const struct lease *lease, char *text, size_t size) {
+        text[0] = '\0';
+        for (unsigned i = 0; i < lease->n_holds && text[0] == '\0'; i++) {
+                const struct resource *resource = lease->holds[i]->resource;
+
+                if (resource->kind->explain)
+                        resource->kind->explain(resource, text, size);
+        }
+}
+
 bool resource_fit(struct broker *broker, struct lease *lease, const struct role *role) {
         bool lowered = false;
 
@@ -411,6 +434,7 @@ bool resource_fit(struct broker *broker, struct lease *lease, const struct role 
                 hold->value = limit;
                 (void) books_settle(broker, hold->resource);
         }
+        resource_role_changed(broker, lease);
 
         return lowered;
 }

@@ -57,6 +57,7 @@ struct resource_kind {
         enum wire_want want;            /* 0: nobody asks for it */
         bool highest;                   /* the highest value is the strongest; else the lowest */
         bool is_volatile;               /* what is set ends with the process that set it */
+        bool follows_role;              /* aim() goes by the roles of the leases too */
 
         /* Whether this machine and this broker can do it. False: @cause says why not. */
         bool (*probe)(char *cause, size_t size);
@@ -86,6 +87,9 @@ struct resource_kind {
          * better than what others made of it. 1 if restored, 0 if left alone. Errors: kernel.
          */
         int (*restore)(struct resource *resource);
+
+        /* What of it could not be had though it was given, in a sentence; "" if nothing. May be NULL. */
+        void (*explain)(const struct resource *resource, char *text, size_t size);
 
         /* @gone is restored and not in @table (of struct resource) any more. May be NULL. */
         void (*released)(GHashTable *table, const struct resource *gone);
@@ -194,6 +198,12 @@ enum reason resource_attach(struct broker *broker, struct lease *lease, unsigned
                             const struct resource_name *name, int64_t value, char *cause,
                             size_t size);
 void resource_detach(struct broker *broker, struct lease *lease, unsigned index);
+
+/* Its role is another, or says something else: what follows from that is put in force. */
+void resource_role_changed(struct broker *broker, const struct lease *lease);
+
+/* What of it the lease could not have, in a sentence; "" if nothing. */
+void resource_explain(const struct lease *lease, char *text, size_t size);
 
 /* Gives up all that the lease holds. */
 void resource_release_all(struct broker *broker, struct lease *lease);

@@ -37,15 +37,19 @@ int sysfs_read_number(const char *path, int64_t *ret) {
         return sscanf(text, "%" SCNi64, ret) == 1 ? 0 : -EBADMSG;
 }
 
-int sysfs_write_number(const char *path, int64_t number) {
+int sysfs_write(const char *path, const char *text) {
         _cleanup_close_ int fd = -1;
-        char text[32];
-        int n;
 
-        n = snprintf(text, sizeof(text), "%" PRIi64, number);
         fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)
                 return -errno;
 
-        return write(fd, text, (size_t) n) < 0 ? -errno : 0;
+        return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+int sysfs_write_number(const char *path, int64_t number) {
+        char text[32];
+
+        (void) snprintf(text, sizeof(text), "%" PRIi64, number);
+        return sysfs_write(path, text);
 }

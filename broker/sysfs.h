@@ -14,6 +14,7 @@ int sysfs_read(const char *path, char *buffer, size_t size);
 int sysfs_read_number(const char *path, int64_t *ret);
 
 /* Errors: open(2), write(2). */
+int sysfs_write(const char *path, const char *text);
 int sysfs_write_number(const char *path, int64_t number);
 
 #endif

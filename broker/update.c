@@ -76,6 +76,7 @@ static bool change_lease(const struct call *call, struct lease *lease,
                 return true;
         }
         answer_outcome(lease, &outcome, answer);
+        answer_note(lease, answer);
         if (uses_token)
                 (void) bucket_take(&lease->user->grants, broker_now_us(broker));
         if (request->lifetime == LIFETIME_SECONDS)

@@ -183,6 +183,7 @@ enum wire_answer_flags {
         WIRE_ANSWER_CLAMPED = 1 << 0,   /* less is in force than was asked */
         WIRE_ANSWER_DRY_RUN = 1 << 1,   /* nothing was changed; the values are what would be */
         WIRE_ANSWER_UPDATED = 1 << 2,   /* the thread had a lease already: that one was changed */
+        WIRE_ANSWER_NOTED = 1 << 3,     /* text: what of it could not be had, though it was given */
 };
 
 /* Reply to ACQUIRE, UPDATE, RENEW, RELEASE, WATCH, REVOKE, RELOAD, RESTORE_ALL, and to what is malformed. */

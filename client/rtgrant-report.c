@@ -103,6 +103,7 @@ static void add_change(json_object *object, const struct broker *broker,
         json_add_text(object, "role", granted ? answer->role : NULL);
         json_add_bool(object, "clamped", granted && answer->clamped);
         json_add_string(object, "rung", granted ? rungs[answer->rung] : NULL);
+        json_add_text(object, "note", granted && answer->noted ? answer->text : NULL);
         explain_resources_json(object, granted ? answer : NULL);
         if (granted && answer->memlock_bytes != 0)
                 json_add_int(object, "memlock_locked", (int64_t) answer->memlock_locked);
@@ -180,6 +181,8 @@ static void report_grant(const struct options *o, const char *who,
         else if (answer->clamped)
                 fprintf(stderr, "%s: %s: got %s instead of %s: role %s gives no more\n", o->program,
                         who, have, wish, answer->role);
+        if (answer->noted)
+                fprintf(stderr, "%s: %s: %s\n", o->program, who, answer->text);
 }
 
 static int report_no_broker(const struct broker *broker, const struct options *o, const char *who,

@@ -265,6 +265,8 @@ struct rtgrant_answer {
         unsigned cpu_latency_us;
         unsigned block_max_sectors_kb;
         int irq_priority;
+        bool noted;             /**< it is in force, and text says what could not be had all the
+                                 *   same: that an interrupt cannot be moved to other CPUs */
 };
 
 /**

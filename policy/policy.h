@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "policy/cpus.h"
 #include "policy/reason.h"
 
 /* Above this nothing is ever given, whatever a policy file says: the broker itself runs there. */
@@ -110,6 +111,7 @@ enum role_key {
         ROLE_KEY_BLOCK_QUEUE,
         ROLE_KEY_IRQ_PRIORITY,
         ROLE_KEY_IRQ_DEVICES,
+        ROLE_KEY_IRQ_AFFINITY,
         ROLE_KEY_ALLOW_SESSIONS,
         ROLE_KEY_UNITS,
         ROLE_KEY_EXECUTABLES,
@@ -142,6 +144,7 @@ struct role {
         bool cpu_latency_on_battery;
         const char *const *irq_devices; /* "card:0", …; "sound": the sound cards */
         size_t n_irq_devices;
+        struct cpus irq_affinity;       /* where these interrupts are delivered; empty: left alone */
         unsigned sessions;              /* bits 1 << enum session_state that are allowed */
         struct word_list units;         /* hints for picking a role, not for allowing it; "*" */
         struct word_list executables;   /* likewise; names or paths */
@@ -182,6 +185,7 @@ enum broker_key {
 enum irq_key {
         IRQ_KEY_DEVICE,
         IRQ_KEY_PRIORITY,
+        IRQ_KEY_AFFINITY,
         _IRQ_KEY_MAX,
 };
 
@@ -189,6 +193,7 @@ struct irq_rule {
         const char *name;               /* borrowed; outlives the policy, as all strings */
         const char *device;             /* "card:0", "irq:16" */
         int priority;                   /* 1..POLICY_PRIORITY_CEILING */
+        struct cpus affinity;           /* empty: left alone */
         struct rule rules[_IRQ_KEY_MAX];
 };
 

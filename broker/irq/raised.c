@@ -72,7 +72,7 @@ static void save(struct raised_set *set) {
                 n++;
         }
 
-        r = irq_store_write(set->options->state_dir, records, n);
+        r = irq_store_write(set->options->state_dir, IRQ_STORE_THREADS, records, n);
         if (r < 0)
                 log_write(set->options->log, LOG_WARNING, NULL,
                           "cannot write %s/irq-threads, a crash would leave interrupt threads "
@@ -293,11 +293,12 @@ bool raised_has(const struct raised_set *set, const struct irq_thread *thread, i
 
 /* ---- after a predecessor ---- */
 
-static void recover_one(struct raised_set *set, const struct irq_record *record) {
+static void recover_one(struct raised_set *set, struct irq_record *record) {
         struct irq_thread thread;
         struct raised *raised;
 
-        if (irq_thread_read(&set->options->roots, record->tid, &thread) < 0 ||
+        record->name[sizeof(record->name) - 1] = '\0';
+        if (record->tid < 1 || irq_thread_read(&set->options->roots, record->tid, &thread) < 0 ||
             thread.task.start_time != record->start_time ||
             strcmp(thread.task.name, record->name) != 0 || add(set, &thread, &raised) < 0)
                 return;
@@ -315,7 +316,7 @@ void raised_recover(struct raised_set *set) {
         struct irq_record records[IRQ_RAISED_MAX];
         int n;
 
-        n = irq_store_read(set->options->state_dir, records);
+        n = irq_store_read(set->options->state_dir, IRQ_STORE_THREADS, records);
         if (n < 0)
                 log_write(
                         set->options->log, LOG_WARNING, NULL,

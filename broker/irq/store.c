@@ -14,7 +14,17 @@
 #include "broker/cleanup.h"
 #include "irq/files.h"
 
-#define STORE_MAGIC "rtgirq\0\1"
+static const struct form {
+        const char *name;
+        char magic[8];
+        size_t record_size;
+} forms[_IRQ_STORE_MAX] = {
+        [IRQ_STORE_THREADS] = { "irq-threads", "rtgirq\0\1", sizeof(struct irq_record) },
+        [IRQ_STORE_LINES] = { "irq-lines", "rtgirq\0\2", sizeof(struct irq_line_record) },
+        [IRQ_STORE_BANS] = { "irq-bans", "rtgirq\0\3", sizeof(struct irq_ban_record) },
+};
+
+#define RECORD_SIZE_MAX sizeof(struct irq_line_record)
 
 struct file {
         char magic[8];
@@ -22,20 +32,23 @@ struct file {
         uint32_t record_size;
         uint32_t n_records;
         uint64_t sum; /* of the records */
-        struct irq_record records[IRQ_RAISED_MAX];
+        uint8_t records[IRQ_RAISED_MAX * RECORD_SIZE_MAX];
 };
 
 static_assert(sizeof(struct irq_record) == 112, "as on file");
+static_assert(sizeof(struct irq_line_record) == 400, "as on file");
+static_assert(sizeof(struct irq_ban_record) == 16, "as on file");
 
-#define FILE_BYTES(n) (offsetof(struct file, records) + (size_t) (n) * sizeof(struct irq_record))
+static size_t file_bytes(const struct form *form, size_t n) {
+        return offsetof(struct file, records) + n * form->record_size;
+}
 
 /* FNV-1a: against damage, not against root. */
-static uint64_t sum_of(const struct file *file, unsigned n) {
-        const uint8_t *bytes = (const uint8_t *) file->records;
+static uint64_t sum_of(const struct form *form, const struct file *file, unsigned n) {
         uint64_t sum = UINT64_C(14695981039346656037) ^ n;
 
-        for (size_t i = 0; i < n * sizeof(struct irq_record); i++)
-                sum = (sum ^ bytes[i]) * UINT64_C(1099511628211);
+        for (size_t i = 0; i < n * form->record_size; i++)
+                sum = (sum ^ file->records[i]) * UINT64_C(1099511628211);
         return sum;
 }
 
@@ -60,28 +73,30 @@ static int write_all(int fd, const void *data, size_t size) {
         return 0;
 }
 
-int irq_store_write(const char *directory, const struct irq_record *records, unsigned n) {
+int irq_store_write(const char *directory, enum irq_store which, const void *records, unsigned n) {
+        const struct form *form = &forms[which];
         char path[PATH_MAX], next[PATH_MAX];
-        struct file file = { .magic = STORE_MAGIC };
+        struct file file = {};
         _cleanup_close_ int fd = -1;
         int r;
 
         assert(n <= IRQ_RAISED_MAX);
-        (void) snprintf(path, sizeof(path), "%s/irq-threads", directory);
+        (void) snprintf(path, sizeof(path), "%s/%s", directory, form->name);
         if (n == 0)
                 return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 
+        memcpy(file.magic, form->magic, sizeof(file.magic));
         read_boot_id(file.boot_id);
-        file.record_size = sizeof(struct irq_record);
+        file.record_size = (uint32_t) form->record_size;
         file.n_records = n;
-        memcpy(file.records, records, n * sizeof(records[0]));
-        file.sum = sum_of(&file, n);
+        memcpy(file.records, records, n * form->record_size);
+        file.sum = sum_of(form, &file, n);
 
-        (void) snprintf(next, sizeof(next), "%s/irq-threads.next", directory);
+        (void) snprintf(next, sizeof(next), "%s/%s.next", directory, form->name);
         fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return -errno;
-        r = write_all(fd, &file, FILE_BYTES(n));
+        r = write_all(fd, &file, file_bytes(form, n));
         if (r >= 0 && rename(next, path) < 0)
                 r = -errno;
         if (r < 0)
@@ -100,32 +115,29 @@ static bool is_trusted(int fd, size_t *ret_size) {
         return true;
 }
 
-int irq_store_read(const char *directory, struct irq_record records[IRQ_RAISED_MAX]) {
+int irq_store_read(const char *directory, enum irq_store which, void *records) {
+        const struct form *form = &forms[which];
         char path[PATH_MAX], boot_id[40];
         struct file file = {};
         _cleanup_close_ int fd = -1;
         size_t size;
 
-        (void) snprintf(path, sizeof(path), "%s/irq-threads", directory);
+        (void) snprintf(path, sizeof(path), "%s/%s", directory, form->name);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        if (!is_trusted(fd, &size) || size < FILE_BYTES(0) || size > sizeof(file) ||
+        if (!is_trusted(fd, &size) || size < file_bytes(form, 0) || size > sizeof(file) ||
             read(fd, &file, sizeof(file)) != (ssize_t) size)
                 return -EBADMSG;
-        if (memcmp(file.magic, STORE_MAGIC, sizeof(file.magic)) != 0 ||
-            file.record_size != sizeof(struct irq_record) || file.n_records > IRQ_RAISED_MAX ||
-            size != FILE_BYTES(file.n_records) || sum_of(&file, file.n_records) != file.sum)
+        if (memcmp(file.magic, form->magic, sizeof(file.magic)) != 0 ||
+            file.record_size != form->record_size || file.n_records > IRQ_RAISED_MAX ||
+            size != file_bytes(form, file.n_records) ||
+            sum_of(form, &file, file.n_records) != file.sum)
                 return -EBADMSG;
 
         read_boot_id(boot_id);
         if (memcmp(boot_id, file.boot_id, sizeof(boot_id)) != 0)
                 return 0;
-        for (unsigned i = 0; i < file.n_records; i++) {
-                records[i] = file.records[i];
-                records[i].name[sizeof(records[i].name) - 1] = '\0';
-                if (records[i].tid < 1)
-                        return -EBADMSG;
-        }
+        memcpy(records, file.records, file.n_records * form->record_size);
         return (int) file.n_records;
 }

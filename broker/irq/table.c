@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "broker/cleanup.h"
+#include "broker/irq/moved.h"
 #include "broker/irq/raised.h"
 #include "broker/irq/watch.h"
 #include "broker/log.h"
@@ -19,11 +20,14 @@
 #define FOUND_MAX   32U
 #define DEVICES_MAX 64U /* names that are claimed at a time */
 #define CARDS_MAX   64U
+/* A suspend takes longer, and the two clocks are not read at the same instant. */
+#define SLEPT_US (100U * 1000)
 
 struct claim {
         const void *owner; /* NULL: a rule of the policy */
         char device[IRQ_NAME_SIZE];
         int priority;
+        struct cpus affinity; /* none: as it is */
         uint64_t verified_us; /* the look it was verified by; 0: none */
         int verified;
         unsigned n_wanted; /* threads, the last time they were looked at */
@@ -38,6 +42,8 @@ struct irq_table {
         struct irq_table_options options;
         GArray *claims; /* owned; struct claim */
         struct raised_set raised;
+        struct moved_set moved;
+        uint64_t slept_us;       /* by the last look at the devices */
         struct irq_watch *watch; /* owned; NULL while nothing is claimed */
         struct irq_snapshot snapshot;
         GHashTable *found;    /* owned: name -> struct irq_resolution, by this snapshot */
@@ -49,6 +55,15 @@ static uint64_t now_us(void) {
 
         (void) clock_gettime(CLOCK_MONOTONIC, &ts);
         return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+/* One clock goes on while the machine sleeps, the other stands still. */
+static uint64_t slept_us(void) {
+        struct timespec all;
+        uint64_t awake = now_us();
+
+        (void) clock_gettime(CLOCK_BOOTTIME, &all);
+        return (uint64_t) all.tv_sec * 1000000 + (uint64_t) all.tv_nsec / 1000 - awake;
 }
 
 /* ---- looking ---- */
@@ -226,6 +241,20 @@ static int highest_for(const struct irq_table *table, const char *device) {
         return priority;
 }
 
+/* Whatever the claims for that name say of where its interrupts should go. */
+static void gather_affinity(struct irq_table *table, const char *device,
+                            const struct irq_resolution *resolution) {
+        for (guint i = 0; i < table->claims->len; i++) {
+                const struct claim *claim = &g_array_index(table->claims, struct claim, i);
+
+                if (cpus_is_empty(&claim->affinity) || strcmp(claim->device, device) != 0)
+                        continue;
+                for (unsigned j = 0; j < resolution->n_threads; j++)
+                        moved_want(&table->moved, &resolution->threads[j], &claim->affinity,
+                                   claim->priority);
+        }
+}
+
 /*
  * What every claim wants of which thread. @missing (may be NULL): a name, for which is told whether
  * no thread was found.
@@ -235,6 +264,7 @@ static int gather(struct irq_table *table, const char *name, bool *ret_missing) 
         int r = 0;
 
         raised_unwant(&table->raised);
+        moved_unwant(&table->moved);
         for (guint i = 0; i < table->claims->len; i++) {
                 struct claim *claim = &g_array_index(table->claims, struct claim, i);
 
@@ -246,6 +276,7 @@ static int gather(struct irq_table *table, const char *name, bool *ret_missing) 
                 for (unsigned j = 0; j < resolution.n_threads && r >= 0; j++)
                         r = raised_want(&table->raised, &resolution.threads[j],
                                         highest_for(table, claim->device));
+                gather_affinity(table, claim->device, &resolution);
                 if (name && strcmp(claim->device, name) == 0)
                         *ret_missing = resolution.n_threads == 0;
         }
@@ -263,6 +294,7 @@ static int settle(struct irq_table *table, const char *name) {
         if (r >= 0 && missing)
                 r = -ENODEV;
         failed = raised_settle(&table->raised);
+        moved_settle(&table->moved);
         return r < 0 ? r : failed;
 }
 
@@ -294,7 +326,8 @@ static unsigned n_devices(const struct irq_table *table) {
         return n;
 }
 
-int irq_table_claim(struct irq_table *table, const void *owner, const char *device, int priority) {
+int irq_table_claim(struct irq_table *table, const void *owner, const char *device, int priority,
+                    const struct cpus *affinity) {
         struct claim *own = find_claim(table, owner);
         struct claim before = {}, next = { .owner = owner, .priority = priority };
         int r;
@@ -302,6 +335,8 @@ int irq_table_claim(struct irq_table *table, const void *owner, const char *devi
         if (strlen(device) >= sizeof(next.device))
                 return -ENODEV;
         irq_copy(next.device, sizeof(next.device), device);
+        if (affinity)
+                next.affinity = *affinity;
         if (own) {
                 before = *own;
                 *own = next;
@@ -313,6 +348,7 @@ int irq_table_claim(struct irq_table *table, const void *owner, const char *devi
 
         forget_snapshot(table);
         raised_forgive(&table->raised);
+        moved_forgive(&table->moved);
         r = settle(table, device);
         if (r < 0) {
                 own = find_claim(table, owner);
@@ -344,7 +380,10 @@ void irq_table_set_rules(struct irq_table *table, const struct irq_rule *rules, 
                         g_array_remove_index_fast(table->claims, i);
 
         for (size_t i = 0; i < n_rules; i++) {
-                struct claim next = { .priority = rules[i].priority };
+                struct claim next = {
+                        .priority = rules[i].priority,
+                        .affinity = rules[i].affinity,
+                };
 
                 irq_copy(next.device, sizeof(next.device), rules[i].device);
                 g_array_append_val(table->claims, next);
@@ -352,6 +391,16 @@ void irq_table_set_rules(struct irq_table *table, const struct irq_rule *rules, 
         }
         irq_table_refresh(table);
         update_watch(table);
+}
+
+void irq_table_explain(struct irq_table *table, const char *device, char *text, size_t size) {
+        struct irq_resolution found;
+
+        text[0] = '\0';
+        if (irq_table_look(table, device, &found) < 0)
+                return;
+        for (unsigned i = 0; i < found.n_threads && text[0] == '\0'; i++)
+                moved_explain(&table->moved, found.threads[i].line, text, size);
 }
 
 void irq_table_drop(struct irq_table *table, const void *owner) {
@@ -391,7 +440,9 @@ static int verify(struct irq_table *table, const struct claim *claim) {
         if (resolution.n_threads != first->n_wanted || !is_known(table, &resolution))
                 (void) settle(table, NULL); /* a thread is new, or it shows now which fire */
         for (unsigned i = 0; i < resolution.n_threads; i++)
-                if (!raised_has(&table->raised, &resolution.threads[i], claim->priority))
+                if (!raised_has(&table->raised, &resolution.threads[i], claim->priority) ||
+                    (!cpus_is_empty(&claim->affinity) &&
+                     moved_is_changed(&table->moved, resolution.threads[i].line)))
                         return 0;
         return 1;
 }
@@ -412,7 +463,13 @@ int irq_table_verify(struct irq_table *table, const void *owner) {
 }
 
 void irq_table_refresh(struct irq_table *table) {
+        uint64_t slept = table->options.slept_us();
+
         table->raised.recovering = false;
+        table->moved.recovering = false;
+        if (slept > table->slept_us + SLEPT_US)
+                moved_again(&table->moved);
+        table->slept_us = slept;
         forget_snapshot(table);
         (void) settle(table, NULL);
 }
@@ -435,8 +492,13 @@ int irq_table_new(const struct irq_table_options *options, struct irq_table **re
         table->options = *options;
         table->found = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
         table->claims = g_array_new(FALSE, FALSE, sizeof(struct claim));
+        if (!table->options.slept_us)
+                table->options.slept_us = slept_us;
+        table->slept_us = table->options.slept_us();
         raised_init(&table->raised, &table->options, on_thread_ended, table);
+        moved_init(&table->moved, &table->options);
         raised_recover(&table->raised);
+        moved_recover(&table->moved);
         *ret = table;
         return 0;
 }
@@ -448,8 +510,11 @@ struct irq_table *irq_table_free(struct irq_table *table) {
         table->watch = irq_watch_free(table->watch);
         g_array_set_size(table->claims, 0);
         table->raised.recovering = false;
+        table->moved.recovering = false;
         raised_unwant(&table->raised);
+        moved_unwant(&table->moved);
         (void) raised_settle(&table->raised);
+        moved_settle(&table->moved);
         raised_done(&table->raised);
         g_array_unref(table->claims);
         forget_snapshot(table);

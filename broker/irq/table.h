@@ -26,6 +26,7 @@ struct irq_table_options {
         const struct kernel *kernel;
         const char *state_dir;
         struct irq_roots roots;
+        uint64_t (*slept_us)(void); /* how long the machine has been suspended; NULL: as it was */
 };
 
 /*
@@ -55,11 +56,14 @@ bool irq_table_is_within(struct irq_table *table, const char *device, const char
  * The threads have it on return; which they are is kept up to date.
  *
  * @owner               any address but NULL; identifies the claim
+ * @affinity            CPUs to deliver the interrupts to, as far as that can be had, see
+ *                      irq_table_explain(); NULL or none: as it is
  *
  * Errors: -ENODEV if there is no such thread (now), -ENOSPC if too many are raised, -EILSEQ if the
  * kernel agreed and reads back otherwise; sched_setattr(2). Then it is as before.
  */
-int irq_table_claim(struct irq_table *table, const void *owner, const char *device, int priority);
+int irq_table_claim(struct irq_table *table, const void *owner, const char *device, int priority,
+                    const struct cpus *affinity);
 
 /*
  * The rules of the policy, instead of those before. A device that is not there gets its priority
@@ -67,16 +71,20 @@ int irq_table_claim(struct irq_table *table, const void *owner, const char *devi
  */
 void irq_table_set_rules(struct irq_table *table, const struct irq_rule *rules, size_t n_rules);
 
+/* What of the affinity that is claimed for @device could not be had, in a sentence; else "". */
+void irq_table_explain(struct irq_table *table, const char *device, char *text, size_t size);
+
 /* Gives it up. What nobody else claims gets back what it had, where what was set is in force. */
 void irq_table_drop(struct irq_table *table, const void *owner);
 
 /*
- * 1 if all threads of the claim have at least its priority, 0 if not, as of a fraction of a second
- * ago. Threads that are new are raised. Errors: -ENOENT (no claim), -ENODEV (no thread now).
+ * 1 if all threads of the claim have at least its priority, and its interrupts are where they were
+ * moved to; 0 if not, as of a fraction of a second ago. Threads that are new are raised. Errors: -ENOENT (no claim), -ENODEV (no thread now).
  */
 int irq_table_verify(struct irq_table *table, const void *owner);
 
-/* Finds all devices anew, and sets and restores what follows from that. */
+/* Finds all devices anew, and sets and restores what follows from that. After a suspend, also what
+ * the kernel moved away from CPUs that were down. */
 void irq_table_refresh(struct irq_table *table);
 
 /* Threads that are raised, or were changed by others meanwhile. */

@@ -148,13 +148,43 @@ static int irq_capture(struct resource *resource, struct resource_value *ret) {
         return 0;
 }
 
+/* Where the role of the lease with the highest priority wants them; NULL: where they are. */
+static const struct cpus *affinity_of(const struct resource *resource) {
+        const struct cpus *affinity = NULL;
+        int64_t highest = 0;
+
+        for (const GList *link = resource->holds.head; link; link = link->next) {
+                const struct hold *hold = link->data;
+                const struct role *role = policy_find_role(broker_policy(resource->broker),
+                                                           hold->lease->role, NULL);
+
+                if (!role || cpus_is_empty(&role->irq_affinity) || hold->value <= highest)
+                        continue;
+                highest = hold->value;
+                affinity = &role->irq_affinity;
+        }
+        return affinity;
+}
+
+/* The CPUs as one number, so that others are seen to be others. */
 static void irq_aim(const struct resource *resource, int64_t value, struct resource_value *ret) {
+        const struct cpus *affinity = affinity_of(resource);
+        char cpus[CPUS_MAX];
+
         *ret = (struct resource_value){ .n = { value } };
+        if (!affinity)
+                return;
+        cpus_format(affinity, cpus, sizeof(cpus));
+        ret->n[1] = (int64_t) key_of(cpus);
 }
 
 static int irq_apply(struct resource *resource, const struct resource_value *set) {
         return irq_table_claim(resource->broker->irqs, resource, resource->name.label,
-                               (int) set->n[0]);
+                               (int) set->n[0], affinity_of(resource));
+}
+
+static void irq_explain(const struct resource *resource, char *text, size_t size) {
+        irq_table_explain(resource->broker->irqs, resource->name.label, text, size);
 }
 
 static int irq_verify(struct resource *resource, const struct resource_value *set) {
@@ -171,6 +201,7 @@ const struct resource_kind resource_irq = {
         .index = RESOURCE_IRQ,
         .want = WIRE_WANT_IRQ,
         .highest = true,
+        .follows_role = true,
         .is_volatile = true, /* the claim; what it did is in the table's own file */
         .probe = irq_probe,
         .find = irq_find,
@@ -179,4 +210,5 @@ const struct resource_kind resource_irq = {
         .apply = irq_apply,
         .verify = irq_verify,
         .restore = irq_restore,
+        .explain = irq_explain,
 };

@@ -192,6 +192,7 @@ void answer_decode(const struct wire_answer *wire, struct rtgrant_answer *ret) {
                 .route = RTGRANT_ROUTE_BROKER,
                 .clamped = wire->flags & WIRE_ANSWER_CLAMPED,
                 .updated = wire->flags & WIRE_ANSWER_UPDATED,
+                .noted = wire->flags & WIRE_ANSWER_NOTED,
                 .pid = pid_from_wire(wire->pid),
                 .tid = pid_from_wire(wire->tid),
                 .policy = (int) wire->policy,

@@ -84,3 +84,15 @@ bool parse_irq_devices(const struct value_context *context, const char *value, v
         role->n_irq_devices = devices->len;
         return true;
 }
+
+bool parse_cpus(const struct value_context *context, const char *value, void *base) {
+        struct cpus cpus = {};
+
+        if (strcmp(value, "none") != 0 &&
+            (cpus_parse(value, &cpus) < 0 || cpus_is_empty(&cpus)))
+                return fault(context, value,
+                             "not CPUs as in 0-2,5, from 0 to 1023, nor none");
+
+        *(struct cpus *) (void *) ((char *) base + context->key->offset) = cpus;
+        return true;
+}

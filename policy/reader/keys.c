@@ -122,6 +122,8 @@ const struct key role_keys[_ROLE_KEY_MAX] = {
         ROLE_KEY(BLOCK_QUEUE) = { "BlockQueue", "none", .parse = parse_block_queue },
         ROLE_KEY(IRQ_PRIORITY) = { "IrqPriority", "none", .parse = parse_irq_priority },
         ROLE_KEY(IRQ_DEVICES) = { "IrqDevices", "sound", .parse = parse_irq_devices },
+        ROLE_KEY(IRQ_AFFINITY) = { "IrqAffinity", "none", .parse = parse_cpus,
+                                   .offset = offsetof(struct role, irq_affinity) },
         ROLE_KEY(ALLOW_SESSIONS) = { "AllowSessions", "", .parse = parse_sessions },
         ROLE_KEY(UNITS) = { "Units", "", .parse = parse_words,
                             .offset = offsetof(struct role, units) },
@@ -143,6 +145,8 @@ const struct key irq_keys[_IRQ_KEY_MAX] = {
         [IRQ_KEY_PRIORITY] = { "Priority", "90", .parse = parse_count,
                                .offset = offsetof(struct irq_rule, priority), .min = 1,
                                .max = POLICY_PRIORITY_CEILING, .range = "1 to 94" },
+        [IRQ_KEY_AFFINITY] = { "Affinity", "none", .parse = parse_cpus,
+                               .offset = offsetof(struct irq_rule, affinity) },
 };
 
 const struct key *key_find(const struct key *keys, size_t n_keys, const char *name,

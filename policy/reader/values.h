@@ -37,6 +37,7 @@ bool parse_words(const struct value_context *context, const char *value, void *b
 /* reader/irq.c */
 bool parse_irq_priority(const struct value_context *context, const char *value, void *base);
 bool parse_irq_devices(const struct value_context *context, const char *value, void *base);
+bool parse_cpus(const struct value_context *context, const char *value, void *base);
 bool parse_irq_device(const struct value_context *context, const char *value, void *base);
 
 #endif

@@ -13,6 +13,7 @@ import pytest
 
 import daemon as daemon_module
 import kernel
+from interrupts import Line, real_threads
 from resources import Disk
 
 BUILD = Path(os.environ.get("RTGRANT_BUILD") or Path(__file__).resolve().parents[2] / "build")
@@ -212,3 +213,17 @@ def disk(directory):
         pytest.skip(f"no loop device: {error}")
     yield made
     made.close()
+
+
+@pytest.fixture
+def lines():
+    """Two interrupts of this machine, put back afterwards whatever happens."""
+    threads = real_threads()
+    single = [(tid, irq) for tid, irq in threads.items() if list(threads.values()).count(irq) == 1]
+    if len(single) < 2:
+        pytest.skip("fewer than two interrupt threads here: the kernel runs without threadirqs")
+    lines = [Line(*one) for one in single[:2]]
+    was = [kernel.sched_getattr(line.tid) for line in lines]
+    yield lines
+    for line, (policy, priority, nice, reset) in zip(lines, was):
+        kernel.sched_setattr(line.tid, policy, priority, nice, 1 if reset else 0)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Interrupt threads: which they are, and who may raise them."""
 
-import contextlib
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import wire
 from agent import ALICE, BOB
 from conftest import BUILD
 from daemon import assert_refused, policy_text, wait_until
+from interrupts import ask, grants, real_threads, rule
 from kernel import FIFO, OTHER
 
 RTGRANTCTL = BUILD / "client" / "rtgrantctl"
@@ -178,51 +177,6 @@ def test_what_is_imported_is_a_policy(make_daemon, machine, tmp_path):
 # ---- on this machine's own threads ----
 
 
-def real_threads():
-    """{tid: irq} of the interrupt threads there are."""
-    found = {}
-    for status in Path("/proc/2/task/2").glob("children"):
-        for tid in status.read_text(encoding="ascii").split():
-            with contextlib.suppress(OSError):
-                name = Path("/proc", tid, "comm").read_text(encoding="utf-8").strip()
-                match = re.fullmatch(r"irq/(\d+)-.*", name)
-                if match:
-                    found[int(tid)] = int(match[1])
-    return found
-
-
-class Line:
-    """An interrupt that one thread serves."""
-
-    def __init__(self, tid, irq):
-        self.tid, self.irq, self.device = tid, irq, f"irq:{irq}"
-        self.before = self.sched()
-
-    def sched(self):
-        return kernel.sched_getattr(self.tid)[:2]
-
-    def restore(self):
-        kernel.sched_setattr(self.tid, *self.before)
-
-
-@pytest.fixture
-def lines():
-    """Two interrupts of this machine, put back afterwards whatever happens."""
-    threads = real_threads()
-    single = [(tid, irq) for tid, irq in threads.items() if list(threads.values()).count(irq) == 1]
-    if len(single) < 2:
-        pytest.skip("fewer than two interrupt threads here: the kernel runs without threadirqs")
-    lines = [Line(*one) for one in single[:2]]
-    was = [kernel.sched_getattr(line.tid) for line in lines]
-    yield lines
-    for line, (policy, priority, nice, reset) in zip(lines, was):
-        kernel.sched_setattr(line.tid, policy, priority, nice, 1 if reset else 0)
-
-
-def rule(line, priority=90):
-    return {"Device": line.device, "Priority": priority}
-
-
 def test_rules_hold_from_start_to_stop(make_daemon, lines):
     daemon = make_daemon().start({"Irq first": rule(lines[0])})
     assert lines[0].sched() == (FIFO, 90)
@@ -270,16 +224,6 @@ def test_a_faulty_rule_is_refused(make_daemon, lines):
 
 
 # ---- leases ----
-
-
-def grants(*devices, priority="86-94"):
-    """Changes to the policy: the desktop role gives the interrupts of these."""
-    return {"Role desktop": {"IrqPriority": priority, "IrqDevices": " ".join(devices)}}
-
-
-def ask(client, device, priority=90, **values):
-    return client.acquire(want=wire.WANT_IRQ, irq=device, irq_priority=priority, role="desktop",
-                          **values)
 
 
 @pytest.fixture

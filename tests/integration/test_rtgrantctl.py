@@ -179,6 +179,7 @@ def test_grant_as_json(daemon):
         "role": "desktop", "clamped": False, "error": None, "refusal": None, "dry_run": False,
         "memlock_bytes": None, "memlock_locked": None, "cpu_latency_us": None,
         "block_max_sectors_kb": None, "irq_priority": None, "rung": "as-asked",
+        "note": None,
     }
     assert set(lease) == LEASE_KEYS
     assert (lease["reason"], lease["lifetime"]) == ("a synth", "seconds")

@@ -1,120 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
-/*
- * Raised interrupt threads. The machines are files; the threads that they call kernel threads are
- * those of a child of the test, with real scheduling.
- */
+/* Raised interrupt threads, on machines that are files. */
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "broker/irq/table.h"
 #include "broker/irq/watch.h"
-#include "broker/log.h"
-#include "tests/tools/irq-tree.h"
-#include "tests/unit/broker/broker-test.h"
-
-#define N_THREADS 4
-
-/* Threads of the fixtures that stand for real ones. */
-#define FIRST  "irq/31-snd_hda_intel:card0"
-#define SECOND "irq/40-xhci_hcd"
-#define THIRD  "irq/41-xhci_hcd"
-
-struct world {
-        struct test_child child;
-        struct irq_tree tree;
-        char state_dir[64];
-        struct kernel kernel;
-        struct log *log;
-        sd_event *event;
-        struct irq_table *table;
-        struct irq_table_options options;
-};
-
-static void drop_thread_of_name(struct irq_tree *tree, const char *name) {
-        struct irq_roots roots = tree_roots(tree);
-        struct irq_snapshot snapshot;
-
-        assert_int_equal(irq_snapshot_take(&roots, &snapshot), 0);
-        for (size_t i = 0; i < snapshot.n_threads; i++)
-                if (strcmp(snapshot.threads[i].task.name, name) == 0)
-                        tree_kthread_remove(tree, snapshot.threads[i].task.tid);
-        irq_snapshot_done(&snapshot);
-}
-
-/* From now on that kernel thread is @tid. */
-static void stand_in(struct world *w, const char *name, pid_t tid) {
-        const struct sched_values fifo_50 = { .policy = SCHED_FIFO, .priority = 50 };
-
-        drop_thread_of_name(&w->tree, name);
-        assert_int_equal(sched_write(tid, &fifo_50), 0);
-        tree_kthread_numbered(&w->tree, tid, name);
-}
-
-static void open_table(struct world *w) {
-        assert_int_equal(irq_table_new(&w->options, &w->table), 0);
-}
-
-static void world_begin(struct world *w, const char *machine) {
-        char tree[] = "/tmp/rtgrant-irq-XXXXXX";
-
-        test_need_root();
-        *w = (struct world){ .state_dir = "/tmp/rtgrant-state-XXXXXX" };
-        assert_non_null(mkdtemp(tree));
-        assert_non_null(mkdtemp(w->state_dir));
-        tree_init(&w->tree, tree);
-        assert_true(tree_build(&w->tree, machine));
-        test_child_start(&w->child, NULL, N_THREADS, 0);
-        kernel_probe(&w->kernel);
-        assert_int_equal(log_new(&w->log, LOG_ERR), 0);
-        assert_true(sd_event_new(&w->event) >= 0);
-        w->options = (struct irq_table_options){
-                .event = w->event,
-                .log = w->log,
-                .kernel = &w->kernel,
-                .state_dir = w->state_dir,
-                .roots = tree_roots(&w->tree),
-        };
-        open_table(w);
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-        return remove(path);
-}
-
-static void world_end(struct world *w) {
-        w->table = irq_table_free(w->table);
-        (void) sd_event_unref(w->event);
-        w->log = log_free(w->log);
-        test_child_end(&w->child);
-        tree_remove(&w->tree);
-        (void) nftw(w->state_dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static pid_t thread(const struct world *w, unsigned i) {
-        return w->child.tids[i];
-}
-
-static void four_cards(struct world *w) {
-        world_begin(w, "four-cards");
-        stand_in(w, FIRST, thread(w, 1));
-        stand_in(w, SECOND, thread(w, 2));
-        stand_in(w, THIRD, thread(w, 3));
-}
-
-static void assert_is_before(const struct world *w, unsigned i) {
-        assert_sched_is(thread(w, i), SCHED_FIFO, 50, 0, false);
-}
-
-static void assert_is_raised(const struct world *w, unsigned i, int priority) {
-        assert_sched_is(thread(w, i), SCHED_FIFO, priority, 0, true);
-}
+#include "tests/unit/broker/irq-world.h"
 
 /* Addresses that identify claims. */
 static const char owners[4];
@@ -122,104 +18,104 @@ static const char owners[4];
 /* ---- claims ---- */
 
 static void a_claim_raises_and_dropping_it_restores(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:USB", 90), 0);
-        assert_is_raised(&w, 2, 90);
-        assert_is_before(&w, 1);
-        assert_is_before(&w, 3);
+        irq_world_four_cards(&w);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:USB", 90, NULL), 0);
+        irq_world_assert_raised(&w, 2, 90);
+        irq_world_assert_before(&w, 1);
+        irq_world_assert_before(&w, 3);
         assert_int_equal(irq_table_verify(w.table, &owners[0]), 1);
         assert_int_equal(irq_table_verify(w.table, &owners[1]), -ENOENT);
 
         irq_table_drop(w.table, &owners[0]);
-        assert_is_before(&w, 2);
+        irq_world_assert_before(&w, 2);
         assert_int_equal(irq_table_n_raised(w.table), 0);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 static void the_highest_claim_counts_under_any_name(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:1", 88), 0);
-        assert_int_equal(irq_table_claim(w.table, &owners[1], "usb:3-2.4", 92), 0);
-        assert_int_equal(irq_table_claim(w.table, &owners[2], "pci:0000:05:00.0", 90), 0);
-        assert_is_raised(&w, 2, 92);
-        assert_int_equal(irq_table_claim(w.table, &owners[1], "usb:3-2.4", 87), 0);
-        assert_is_raised(&w, 2, 90);
+        irq_world_four_cards(&w);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:1", 88, NULL), 0);
+        assert_int_equal(irq_table_claim(w.table, &owners[1], "usb:3-2.4", 92, NULL), 0);
+        assert_int_equal(irq_table_claim(w.table, &owners[2], "pci:0000:05:00.0", 90, NULL), 0);
+        irq_world_assert_raised(&w, 2, 92);
+        assert_int_equal(irq_table_claim(w.table, &owners[1], "usb:3-2.4", 87, NULL), 0);
+        irq_world_assert_raised(&w, 2, 90);
         irq_table_drop(w.table, &owners[2]);
-        assert_is_raised(&w, 2, 88);
+        irq_world_assert_raised(&w, 2, 88);
         irq_table_drop(w.table, &owners[0]);
-        assert_is_raised(&w, 2, 87);
+        irq_world_assert_raised(&w, 2, 87);
         irq_table_drop(w.table, &owners[1]);
-        assert_is_before(&w, 2);
-        world_end(&w);
+        irq_world_assert_before(&w, 2);
+        irq_world_end(&w);
 }
 
 static void a_claim_moves_to_another_device(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), 0);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:2", 91), 0);
-        assert_is_before(&w, 1);
-        assert_is_raised(&w, 3, 91);
+        irq_world_four_cards(&w);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), 0);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:2", 91, NULL), 0);
+        irq_world_assert_before(&w, 1);
+        irq_world_assert_raised(&w, 3, 91);
         /* a claim that cannot be had leaves the former one */
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:9", 91), -ENODEV);
-        assert_is_raised(&w, 3, 91);
-        assert_int_equal(irq_table_claim(w.table, &owners[1], "card:9", 91), -ENODEV);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:9", 91, NULL), -ENODEV);
+        irq_world_assert_raised(&w, 3, 91);
+        assert_int_equal(irq_table_claim(w.table, &owners[1], "card:9", 91, NULL), -ENODEV);
         assert_int_equal(irq_table_verify(w.table, &owners[1]), -ENOENT);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 static void freeing_the_table_restores_all(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), 0);
-        assert_int_equal(irq_table_claim(w.table, &owners[1], "card:2", 91), 0);
+        irq_world_four_cards(&w);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), 0);
+        assert_int_equal(irq_table_claim(w.table, &owners[1], "card:2", 91, NULL), 0);
         w.table = irq_table_free(w.table);
-        assert_is_before(&w, 1);
-        assert_is_before(&w, 3);
-        world_end(&w);
+        irq_world_assert_before(&w, 1);
+        irq_world_assert_before(&w, 3);
+        irq_world_end(&w);
 }
 
 static void others_have_the_last_word(void **state) {
         const struct sched_values fifo_60 = { .policy = SCHED_FIFO, .priority = 60 };
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), 0);
-        assert_int_equal(sched_write(thread(&w, 1), &fifo_60), 0);
+        irq_world_four_cards(&w);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), 0);
+        assert_int_equal(sched_write(irq_world_thread(&w, 1), &fifo_60), 0);
         assert_int_equal(irq_table_verify(w.table, &owners[0]), 0);
         irq_table_refresh(w.table);
-        assert_sched_is(thread(&w, 1), SCHED_FIFO, 60, 0, false);
+        assert_sched_is(irq_world_thread(&w, 1), SCHED_FIFO, 60, 0, false);
         /* unless the holder asks for it again, and then what was there at first comes back */
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), 0);
-        assert_is_raised(&w, 1, 90);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), 0);
+        irq_world_assert_raised(&w, 1, 90);
         irq_table_drop(w.table, &owners[0]);
-        assert_is_before(&w, 1);
+        irq_world_assert_before(&w, 1);
 
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), 0);
-        assert_int_equal(sched_write(thread(&w, 1), &fifo_60), 0);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), 0);
+        assert_int_equal(sched_write(irq_world_thread(&w, 1), &fifo_60), 0);
         irq_table_drop(w.table, &owners[0]);
-        assert_sched_is(thread(&w, 1), SCHED_FIFO, 60, 0, false);
-        world_end(&w);
+        assert_sched_is(irq_world_thread(&w, 1), SCHED_FIFO, 60, 0, false);
+        irq_world_end(&w);
 }
 
 static void nothing_is_lowered(void **state) {
         const struct sched_values fifo_93 = { .policy = SCHED_FIFO, .priority = 93 };
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(sched_write(thread(&w, 1), &fifo_93), 0);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), 0);
-        assert_sched_is(thread(&w, 1), SCHED_FIFO, 93, 0, false);
+        irq_world_four_cards(&w);
+        assert_int_equal(sched_write(irq_world_thread(&w, 1), &fifo_93), 0);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), 0);
+        assert_sched_is(irq_world_thread(&w, 1), SCHED_FIFO, 93, 0, false);
         assert_int_equal(irq_table_verify(w.table, &owners[0]), 1);
         irq_table_drop(w.table, &owners[0]);
-        assert_sched_is(thread(&w, 1), SCHED_FIFO, 93, 0, false);
-        world_end(&w);
+        assert_sched_is(irq_world_thread(&w, 1), SCHED_FIFO, 93, 0, false);
+        irq_world_end(&w);
 }
 
 /* ---- devices that come and go ---- */
@@ -229,36 +125,36 @@ static void a_rule_waits_for_its_device(void **state) {
                 { .name = "a", .device = "card:PCH", .priority = 90 },
                 { .name = "b", .device = "card:2", .priority = 89 },
         };
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
+        irq_world_four_cards(&w);
         tree_card_remove(&w.tree, "pci0000:00/0000:00:1b.0", 0);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:PCH", 90), -ENODEV);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:PCH", 90, NULL), -ENODEV);
         irq_table_set_rules(w.table, rules, 2);
-        assert_is_raised(&w, 3, 89);
-        assert_is_before(&w, 1);
+        irq_world_assert_raised(&w, 3, 89);
+        irq_world_assert_before(&w, 1);
 
         tree_card(&w.tree, "pci0000:00/0000:00:1b.0", 0, "PCH");
         irq_table_refresh(w.table);
-        assert_is_raised(&w, 1, 90);
+        irq_world_assert_raised(&w, 1, 90);
 
         tree_card_remove(&w.tree, "pci0000:00/0000:00:1b.0", 0);
         irq_table_refresh(w.table);
-        assert_is_before(&w, 1);
+        irq_world_assert_before(&w, 1);
 
         irq_table_set_rules(w.table, rules, 1);
-        assert_is_before(&w, 3);
+        irq_world_assert_before(&w, 3);
         assert_int_equal(irq_table_n_raised(w.table), 0);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 /* J11: unplugged, and plugged into another controller. */
 static void a_card_takes_its_claim_to_another_controller(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:USB", 90), 0);
-        assert_is_raised(&w, 2, 90);
+        irq_world_four_cards(&w);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:USB", 90, NULL), 0);
+        irq_world_assert_raised(&w, 2, 90);
 
         tree_card_remove(
                 &w.tree,
@@ -266,19 +162,19 @@ static void a_card_takes_its_claim_to_another_controller(void **state) {
                 "3-2.4:1.0",
                 1);
         irq_table_refresh(w.table);
-        assert_is_before(&w, 2);
+        irq_world_assert_before(&w, 2);
         assert_int_equal(irq_table_verify(w.table, &owners[0]), -ENODEV);
 
         tree_usb(&w.tree, "pci0000:80/0000:80:01.0/0000:81:00.0/usb5/5-3", "Scarlett 2i2");
         tree_card(&w.tree, "pci0000:80/0000:80:01.0/0000:81:00.0/usb5/5-3/5-3:1.0", 1, "USB");
         irq_table_refresh(w.table);
-        assert_is_before(&w, 2);
-        assert_is_raised(&w, 3, 90);
+        irq_world_assert_before(&w, 2);
+        irq_world_assert_raised(&w, 3, 90);
         assert_int_equal(irq_table_verify(w.table, &owners[0]), 1);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
-static void fire(struct world *w, unsigned long of_40, unsigned long of_41) {
+static void fire(struct irq_world *w, unsigned long of_40, unsigned long of_41) {
         tree_interrupts_begin(&w->tree);
         tree_interrupt(&w->tree, 40, of_40, "PCI-MSIX-0000:05:00.0", "xhci_hcd");
         tree_interrupt(&w->tree, 41, of_41, "PCI-MSIX-0000:05:00.0", "xhci_hcd");
@@ -287,50 +183,50 @@ static void fire(struct world *w, unsigned long of_40, unsigned long of_41) {
 
 /* A controller with two interrupts that have fired both, of which the card uses one. */
 static void of_several_interrupts_those_that_fire_are_raised(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
+        irq_world_four_cards(&w);
         tree_msi(&w.tree, "pci0000:00/0000:00:1c.0/0000:03:00.0/0000:04:02.0/0000:05:00.0", 41);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:USB", 90), 0);
-        assert_is_raised(&w, 2, 90);
-        assert_is_raised(&w, 3, 90);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:USB", 90, NULL), 0);
+        irq_world_assert_raised(&w, 2, 90);
+        irq_world_assert_raised(&w, 3, 90);
 
         fire(&w, 5000, 7001);
-        assert_is_before(&w, 2);
-        assert_is_raised(&w, 3, 90);
+        irq_world_assert_before(&w, 2);
+        irq_world_assert_raised(&w, 3, 90);
         assert_int_equal(irq_table_verify(w.table, &owners[0]), 1);
         fire(&w, 5000, 7001);
-        assert_is_before(&w, 2);
-        assert_is_raised(&w, 3, 90);
+        irq_world_assert_before(&w, 2);
+        irq_world_assert_raised(&w, 3, 90);
         fire(&w, 5001, 7001);
-        assert_is_raised(&w, 2, 90);
-        assert_is_raised(&w, 3, 90);
+        irq_world_assert_raised(&w, 2, 90);
+        irq_world_assert_raised(&w, 3, 90);
         irq_table_drop(w.table, &owners[0]);
-        assert_is_before(&w, 2);
-        assert_is_before(&w, 3);
-        world_end(&w);
+        irq_world_assert_before(&w, 2);
+        irq_world_assert_before(&w, 3);
+        irq_world_end(&w);
 }
 
 /* A driver that is loaded again has another thread; the former one's end is noticed by itself. */
 static void a_new_thread_of_the_same_interrupt_is_raised(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), 0);
-        drop_thread_of_name(&w.tree, FIRST);
-        stand_in(&w, FIRST, thread(&w, 4));
+        irq_world_four_cards(&w);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), 0);
+        irq_world_drop_thread(&w.tree, FIRST);
+        irq_world_stand_in(&w, FIRST, irq_world_thread(&w, 4));
         test_child_end_thread(&w.child, 1);
         for (unsigned i = 0; i < 100; i++) {
                 struct sched_values now;
 
-                assert_int_equal(sched_read(thread(&w, 4), &now), 0);
+                assert_int_equal(sched_read(irq_world_thread(&w, 4), &now), 0);
                 if (now.priority == 90)
                         break;
                 assert_true(sd_event_run(w.event, 100000) >= 0);
         }
-        assert_is_raised(&w, 4, 90);
+        irq_world_assert_raised(&w, 4, 90);
         assert_int_equal(irq_table_n_raised(w.table), 1);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 /* ---- what wakes it up ---- */
@@ -414,12 +310,12 @@ static void messages_of_the_kernel(void **state) {
 /* ---- who may be raised ---- */
 
 static void is_within(const char *machine, const char *device, const char *allowed, bool expected) {
-        struct world w;
+        struct irq_world w;
 
-        world_begin(&w, machine);
+        irq_world_begin(&w, machine);
         if (irq_table_is_within(w.table, device, &allowed, 1) != expected)
                 fail_msg("%s within %s on %s: not %d", device, allowed, machine, expected);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 static void only_what_the_role_names(void **state) {
@@ -470,23 +366,23 @@ static void what_cannot_be_raised_and_why(void **state) {
 
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 struct irq_resolution found;
-                struct world w;
+                struct irq_world w;
 
-                world_begin(&w, rows[i].machine);
+                irq_world_begin(&w, rows[i].machine);
                 assert_int_equal(irq_table_look(w.table, rows[i].device, &found), 0);
                 assert_int_equal(found.status, rows[i].status);
                 assert_int_equal(found.n_threads > 0, found.status == IRQ_RESOLVED);
-                world_end(&w);
+                irq_world_end(&w);
         }
 }
 
 /* S41: a process that calls itself so, also among kthreadd's children if that could be. */
 static void a_process_of_that_name_is_not_raised(void **state) {
-        struct world w;
+        struct irq_world w;
         pid_t process;
 
-        world_begin(&w, "unthreadable");
-        process = thread(&w, 1);
+        irq_world_begin(&w, "unthreadable");
+        process = irq_world_thread(&w, 1);
         (void) snprintf(w.tree.children, sizeof(w.tree.children), "%d ", (int) process);
         tree_file(&w.tree, "proc/2/task/2/children", "%s", w.tree.children);
         {
@@ -499,25 +395,25 @@ static void a_process_of_that_name_is_not_raised(void **state) {
                           "0 77 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0\n",
                           (int) process);
         }
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90), -ENODEV);
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "irq:31", 90), -ENODEV);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:0", 90, NULL), -ENODEV);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "irq:31", 90, NULL), -ENODEV);
         assert_sched_is(process, SCHED_OTHER, 0, 0, false);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 /* ---- after a crash ---- */
 
 /* A broker that claims and is killed. */
-static void crash(struct world *w, const char *device, int priority) {
+static void crash(struct irq_world *w, const char *device, int priority) {
         struct irq_record records[IRQ_RAISED_MAX];
         int n;
 
-        assert_int_equal(irq_table_claim(w->table, &owners[0], device, priority), 0);
-        n = irq_store_read(w->state_dir, records);
+        assert_int_equal(irq_table_claim(w->table, &owners[0], device, priority, NULL), 0);
+        n = irq_store_read(w->state_dir, IRQ_STORE_THREADS, records);
         assert_int_equal(n, 1);
         /* what a killed one leaves: the file and the thread */
         w->table = irq_table_free(w->table);
-        assert_int_equal(irq_store_write(w->state_dir, records, (unsigned) n), 0);
+        assert_int_equal(irq_store_write(w->state_dir, IRQ_STORE_THREADS, records, (unsigned) n), 0);
         assert_int_equal(
                 sched_write(records[0].tid, &(struct sched_values){ .policy = SCHED_FIFO,
                                                                     .priority = priority,
@@ -526,102 +422,100 @@ static void crash(struct world *w, const char *device, int priority) {
 }
 
 static void a_successor_restores_what_nobody_claims(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
+        irq_world_four_cards(&w);
         crash(&w, "card:0", 90);
-        open_table(&w);
-        assert_is_raised(&w, 1, 90);
+        irq_world_open_table(&w);
+        irq_world_assert_raised(&w, 1, 90);
         irq_table_refresh(w.table);
-        assert_is_before(&w, 1);
+        irq_world_assert_before(&w, 1);
         assert_int_equal(irq_table_n_raised(w.table), 0);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 static void a_successor_knows_what_was_there_at_first(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
+        irq_world_four_cards(&w);
         crash(&w, "card:0", 90);
-        open_table(&w);
+        irq_world_open_table(&w);
         /* claims come one by one, and none undoes what is for another */
-        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:2", 91), 0);
-        assert_is_raised(&w, 1, 90);
-        assert_int_equal(irq_table_claim(w.table, &owners[1], "card:0", 90), 0);
+        assert_int_equal(irq_table_claim(w.table, &owners[0], "card:2", 91, NULL), 0);
+        irq_world_assert_raised(&w, 1, 90);
+        assert_int_equal(irq_table_claim(w.table, &owners[1], "card:0", 90, NULL), 0);
         irq_table_refresh(w.table);
-        assert_is_raised(&w, 1, 90);
+        irq_world_assert_raised(&w, 1, 90);
         irq_table_drop(w.table, &owners[1]);
-        assert_is_before(&w, 1);
-        world_end(&w);
+        irq_world_assert_before(&w, 1);
+        irq_world_end(&w);
 }
 
 static void a_successor_touches_no_other_thread(void **state) {
-        struct world w;
+        struct irq_world w;
 
-        four_cards(&w);
+        irq_world_four_cards(&w);
         crash(&w, "card:0", 90);
         /* the number is another's: the same thread, but started at another time */
-        drop_thread_of_name(&w.tree, FIRST);
+        irq_world_drop_thread(&w.tree, FIRST);
         {
                 char path[64];
 
-                (void) snprintf(path, sizeof(path), "proc/%d/stat", (int) thread(&w, 1));
+                (void) snprintf(path, sizeof(path), "proc/%d/stat", (int) irq_world_thread(&w, 1));
                 tree_file(&w.tree, path,
                           "%d (irq/31-snd_hda_intel:card0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 "
                           "0 1 "
                           "0 77 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0\n",
-                          (int) thread(&w, 1));
+                          (int) irq_world_thread(&w, 1));
         }
-        open_table(&w);
+        irq_world_open_table(&w);
         irq_table_refresh(w.table);
-        assert_is_raised(&w, 1, 90);
-        world_end(&w);
+        irq_world_assert_raised(&w, 1, 90);
+        irq_world_end(&w);
 }
 
-static void write_store(const struct world *w, unsigned n, int tid) {
+static void write_store(const struct irq_world *w, unsigned n, int tid) {
         struct irq_record records[2] = { { .tid = tid, .name = "irq/1-a" },
                                          { .tid = 77, .name = "irq/2-b" } };
 
-        assert_int_equal(irq_store_write(w->state_dir, records, n), 0);
+        assert_int_equal(irq_store_write(w->state_dir, IRQ_STORE_THREADS, records, n), 0);
 }
 
 static void a_file_that_is_not_ours_is_not_believed(void **state) {
         struct irq_record records[IRQ_RAISED_MAX];
         char path[PATH_MAX], other[PATH_MAX];
-        struct world w;
+        struct irq_world w;
         int fd;
 
-        world_begin(&w, "shared");
+        irq_world_begin(&w, "shared");
         (void) snprintf(path, sizeof(path), "%s/irq-threads", w.state_dir);
         (void) snprintf(other, sizeof(other), "%s/other", w.state_dir);
-        assert_int_equal(irq_store_read(w.state_dir, records), 0);
+        assert_int_equal(irq_store_read(w.state_dir, IRQ_STORE_THREADS, records), 0);
         write_store(&w, 2, 5);
-        assert_int_equal(irq_store_read(w.state_dir, records), 2);
+        assert_int_equal(irq_store_read(w.state_dir, IRQ_STORE_THREADS, records), 2);
         assert_string_equal(records[1].name, "irq/2-b");
 
         assert_int_equal(chmod(path, 0620), 0);
-        assert_int_equal(irq_store_read(w.state_dir, records), -EBADMSG);
+        assert_int_equal(irq_store_read(w.state_dir, IRQ_STORE_THREADS, records), -EBADMSG);
         write_store(&w, 2, 5);
         assert_int_equal(chown(path, UID_NOBODY, UID_NOBODY), 0);
-        assert_int_equal(irq_store_read(w.state_dir, records), -EBADMSG);
+        assert_int_equal(irq_store_read(w.state_dir, IRQ_STORE_THREADS, records), -EBADMSG);
         write_store(&w, 2, 5);
         assert_int_equal(rename(path, other), 0);
         assert_int_equal(symlink(other, path), 0);
-        assert_int_equal(irq_store_read(w.state_dir, records), -ELOOP);
+        assert_int_equal(irq_store_read(w.state_dir, IRQ_STORE_THREADS, records), -ELOOP);
         write_store(&w, 2, 5);
         assert_int_equal(truncate(path, 100), 0);
-        assert_int_equal(irq_store_read(w.state_dir, records), -EBADMSG);
-        write_store(&w, 2, 0);
-        assert_int_equal(irq_store_read(w.state_dir, records), -EBADMSG);
+        assert_int_equal(irq_store_read(w.state_dir, IRQ_STORE_THREADS, records), -EBADMSG);
         write_store(&w, 2, 5);
         fd = open(path, O_WRONLY | O_CLOEXEC);
         assert_int_equal(pwrite(fd, "x", 1, 100), 1);
         (void) close(fd);
-        assert_int_equal(irq_store_read(w.state_dir, records), -EBADMSG);
+        assert_int_equal(irq_store_read(w.state_dir, IRQ_STORE_THREADS, records), -EBADMSG);
 
         write_store(&w, 0, 0);
         assert_int_equal(access(path, F_OK), -1);
-        world_end(&w);
+        irq_world_end(&w);
 }
 
 int main(void) {

@@ -17,7 +17,7 @@ static const struct rtgrant_id lease_id = { { 9, 8, 7 } };
 static void script_explain(struct fake_broker *broker) {
         struct wire_answer reply = {
                 .reason = RTGRANT_REASON_PRIORITY_LIMIT,
-                .flags = WIRE_ANSWER_CLAMPED | WIRE_ANSWER_UPDATED,
+                .flags = WIRE_ANSWER_CLAMPED | WIRE_ANSWER_UPDATED | WIRE_ANSWER_NOTED,
                 .id = { 1, 2, 3 },
                 .pid = 11,
                 .tid = UINT64_C(1) << 40,
@@ -57,6 +57,7 @@ static void test_refusal_with_everything(void **state) {
         assert_int_equal(answer.route, RTGRANT_ROUTE_BROKER);
         assert_true(answer.clamped);
         assert_true(answer.updated);
+        assert_true(answer.noted);
         assert_memory_equal(answer.id.bytes, ((uint8_t[16]) { 1, 2, 3 }), 16);
         assert_int_equal(answer.pid, 11);
         assert_int_equal(answer.tid, 0);

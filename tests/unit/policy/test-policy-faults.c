@@ -56,6 +56,8 @@ static const struct fault_case fault_cases[] = {
           "p:1: [Role a.b]: the name of a role is 1 to 31 of A-Z a-z 0-9 _ -\n" },
         { "irq priority of nobody", R "IrqPriority=95\n",
           "p:2: IrqPriority=95: not LOW-HIGH, LOW <= HIGH, nor one number, from 1 to 94, nor none\n" },
+        { "irq affinity of no CPU", R "IrqAffinity=1,\n",
+          "p:2: IrqAffinity=1,: not CPUs as in 0-2,5, from 0 to 1023, nor none\n" },
         { "irq devices of no kind", R "IrqDevices=sound disk\n",
           "p:2: IrqDevices=disk: neither sound nor one of card:N, card:ID, pci:SLOT, usb:BUS-PORT, "
           "net:INTERFACE, irq:N, irq/N-NAME\n" },

@@ -203,9 +203,10 @@ static void test_every_key_arrives(void **state) {
                 "PolkitAction=org.example.b\r\nMemlock=3M\r\nMemlockPerUser=1G\r\n"
                 "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r\n"
                 "IrqPriority=86-90\r\nIrqDevices= sound  irq:24\tnet:eth0\r\n"
+                "IrqAffinity=1,3-4\r\n"
                 "AllowSessions=active none\r\nUnits=x.service y*\r\nExecutables=jackd\r\n"
                 "Below=a\r\nPriorityByPeriod=yes\r\nDeclaredCPU=40%\r\nRTTime=keep\r\n"
-                "[Irq c]\r\nDevice=irq/25-ACPI:Ged\r\nPriority=77\r");
+                "[Irq c]\r\nDevice=irq/25-ACPI:Ged\r\nPriority=77\r\nAffinity=0\r");
         const struct policy *p = &store->policy;
         const struct role *role = &p->roles[1];
 
@@ -269,6 +270,7 @@ static void test_every_key_arrives(void **state) {
         assert_string_equal(role->irq_devices[0], "sound");
         assert_string_equal(role->irq_devices[1], "irq:24");
         assert_string_equal(role->irq_devices[2], "net:eth0");
+        assert_int_equal(role->irq_affinity.bits[0], 1 << 1 | 1 << 3 | 1 << 4);
         assert_int_equal(role->sessions, 1 << SESSION_ACTIVE | 1 << SESSION_NONE);
         assert_int_equal(role->units.n_words, 2);
         assert_string_equal(role->units.words[1], "y*");
@@ -284,6 +286,7 @@ static void test_every_key_arrives(void **state) {
         assert_string_equal(p->irqs[0].name, "c");
         assert_string_equal(p->irqs[0].device, "irq/25-ACPI:Ged");
         assert_int_equal(p->irqs[0].priority, 77);
+        assert_int_equal(p->irqs[0].affinity.bits[0], 1);
         policy_store_free(store);
 }
 

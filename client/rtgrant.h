@@ -569,8 +569,42 @@ int rtgrant_demote_self(void);
  * The same for a handler of SIGXCPU: async-signal-safe, leaves errno alone. The kernel sends
  * SIGXCPU when a real-time thread runs RLIMIT_RTTIME's soft limit without sleeping, to that thread
  * unless it blocks the signal, and SIGKILL at the hard limit: leave room between; getrlimit(2).
+ * It also raises the soft limit by a second, for all threads: a handler has to set it again.
+ * rtgrant_survive_overruns() is a handler that does.
  */
 void rtgrant_demote_self_from_signal(void);
+
+/** A real-time thread that ran for the soft RLIMIT_RTTIME without sleeping, and was demoted for it. */
+struct rtgrant_overrun {
+        uint64_t at_ns;         /**< CLOCK_MONOTONIC */
+        uint64_t cpu_ns;        /**< CPU time of the thread by then, all its life */
+        pid_t tid;              /**< as the process sees it */
+        int32_t priority;       /**< that it had, 1..99 */
+        int32_t error;          /**< 0; negative errno if it could not be demoted, and runs on */
+        uint32_t reserved;      /**< 0 */
+};
+
+/**
+ * Installs a handler of SIGXCPU that makes the thread which runs on a normal one, as
+ * rtgrant_demote_self_from_signal(), and keeps for rtgrant_next_overrun() what happened. The rest of
+ * the process goes on; the default action of SIGXCPU would end it. A lease of the thread stays, as
+ * "changed"; rtgrant_release() it, or ask again once the thread keeps to its time.
+ *
+ * Once for a process; a second call only gives the descriptor. Children inherit it, as all handlers.
+ * At a soft RLIMIT_CPU that was set before the call the process still ends; see getrlimit(2).
+ *
+ * @ret_fd      readable when there is something to be told; the library's, not to be read or
+ *              closed; may be NULL
+ *
+ * Errors: -EBUSY if the program has a handler of SIGXCPU, or ignores it; eventfd(2).
+ */
+int rtgrant_survive_overruns(int *ret_fd);
+
+/**
+ * The next overrun since the last call, the 16 oldest at the most. Never blocks; for any thread.
+ * Returns 1, or 0 if there is none.
+ */
+int rtgrant_next_overrun(struct rtgrant_overrun *ret_overrun);
 
 /**
  * Locks all memory that the calling process has mapped now, so that no thread waits for a page.

@@ -15,7 +15,9 @@
 #include "broker/config.h"
 #include "broker/event-source.h"
 #include "broker/guard/act.h"
+#include "broker/guard/guard.h"
 #include "broker/irq/table.h"
+#include "broker/lease-check.h"
 #include "broker/lease-recover.h"
 #include "broker/reload.h"
 #include "broker/server.h"
@@ -149,6 +151,12 @@ static void recover(struct broker *broker) {
                   "of threads that "
                   "ended meanwhile, %u damaged",
                   recovery.n_adopted, recovery.n_restored, recovery.n_ended, recovery.n_damaged);
+}
+
+void broker_woke_up(struct broker *broker) {
+        guard_forgive(broker->guard);
+        irq_table_refresh(broker->irqs);
+        lease_check_all(broker);
 }
 
 void broker_apply_authority(struct broker *broker) {

@@ -54,6 +54,7 @@ struct broker {
         sd_event_source *guard_notices; /* owned */
         sd_event_source *check;         /* owned; runs while there are leases */
         uint64_t check_seq;             /* the lease last looked at */
+        bool check_hurries;             /* to the end of them */
         sd_event_source *status;        /* owned; for the service manager */
         bool handing_over;              /* stops, and leaves all to a successor */
         unsigned n_watchers;            /* connections that are told of events */
@@ -77,6 +78,12 @@ unsigned broker_hand_over(struct broker *broker);
 
 /* Ends all leases. Returns how many. */
 unsigned broker_end_all(struct broker *broker, enum reason reason, const char *text);
+
+/*
+ * The machine, or the daemon itself, slept: everybody starts anew with the guard, and all that is
+ * granted is verified now.
+ */
+void broker_woke_up(struct broker *broker);
 
 /* Starts, refreshes or stops asking polkit, as the policy in force says. */
 void broker_apply_authority(struct broker *broker);

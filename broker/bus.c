@@ -10,6 +10,7 @@
 #include "broker/broker1.h"
 #include "broker/bus-peer.h"
 #include "broker/realtimekit.h"
+#include "broker/sleep.h"
 #include "broker/text.h"
 
 #define DEFAULT_SOCKET "/run/dbus/system_bus_socket"
@@ -27,6 +28,7 @@ struct bus {
         struct bus_peers *peers;        /* owned */
         struct broker1 *broker1;        /* owned */
         struct realtimekit realtimekit;
+        struct sleep_watch sleep;
         sd_event_source *retry;         /* owned; runs while there is no bus */
         uint64_t retry_us;
 };
@@ -115,10 +117,21 @@ static int on_broker1_requested(sd_bus_message *message, void *userdata, sd_bus_
         return 0;
 }
 
+/*
+ * Everybody may send us a signal, and of a match by a well-known name sd-bus lets all senders
+ * through. What the bus itself says, of names that are gone above all, only the bus may say.
+ */
+static bool is_forged(sd_bus_message *message) {
+        const char *sender = sd_bus_message_get_sender(message);
+
+        return sd_bus_message_is_signal(message, "org.freedesktop.DBus", NULL) &&
+               (!sender || strcmp(sender, "org.freedesktop.DBus") != 0);
+}
+
 static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         struct bus *bus = userdata;
 
-        return bus_peers_see(bus->peers, message);
+        return is_forged(message) || bus_peers_see(bus->peers, message);
 }
 
 static int watch(struct bus *bus, const char *sender, const char *path, const char *member,
@@ -140,6 +153,8 @@ static int set_up(struct bus *bus) {
                 r = watch(bus, driver, path, "NameLost", on_name_changed);
         if (r >= 0)
                 r = sd_bus_add_filter(bus->connection, NULL, on_message, bus);
+        if (r >= 0)
+                r = sleep_watch_add(bus, &bus->sleep);
         if (r >= 0)
                 r = realtimekit_add(bus, &bus->realtimekit);
         if (r >= 0)
@@ -235,6 +250,7 @@ struct bus *bus_free(struct bus *bus) {
         bus->broker1 = broker1_free(bus->broker1);
         bus->retry = sd_event_source_disable_unref(bus->retry);
         bus->connection = sd_bus_close_unref(bus->connection);
+        sleep_watch_clear(&bus->sleep);
         free(bus);
         return NULL;
 }

@@ -12,6 +12,7 @@
 
 #define CHECK_US (2U * 1000 * 1000)
 #define CHECK_CHUNK 64U         /* leases in one go: about a millisecond */
+#define HURRY_US 1000U          /* between two such, where all are to be looked at now */
 
 /*
  * exec(3) by a thread that does not lead its process kills the others and goes on under the number
@@ -136,6 +137,8 @@ void lease_check_changed(struct broker *broker, struct lease *lease) {
 static uint64_t interval_us(const struct broker *broker) {
         unsigned n = lease_table_size(&broker->leases);
 
+        if (broker->check_hurries)
+                return HURRY_US;
         return n <= CHECK_CHUNK ? CHECK_US : (uint64_t) CHECK_US * CHECK_CHUNK / n;
 }
 
@@ -152,6 +155,7 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
 
                 if (!lease) {
                         broker->check_seq = 0;
+                        broker->check_hurries = false;
                         break;
                 }
 
@@ -187,4 +191,13 @@ void lease_check_schedule(struct broker *broker) {
         if (needed)
                 (void) sd_event_source_set_time_relative(broker->check, CHECK_US);
         (void) sd_event_source_set_enabled(broker->check, needed ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+void lease_check_all(struct broker *broker) {
+        if (lease_table_size(&broker->leases) == 0)
+                return;
+
+        broker->check_seq = 0;
+        broker->check_hurries = true;
+        (void) sd_event_source_set_time_relative(broker->check, HURRY_US);
 }

@@ -14,6 +14,9 @@ struct lease;
 /* Starts or stops the looking, after the number of leases changed. */
 void lease_check_schedule(struct broker *broker);
 
+/* Looks at all there are, now rather than within two seconds. */
+void lease_check_all(struct broker *broker);
+
 /* The lease's thread, or its process, ended: ends the lease, unless its grants moved on by exec(3).
  */
 void lease_check_ended(struct broker *broker, struct lease *lease);

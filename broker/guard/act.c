@@ -169,7 +169,11 @@ static void collect(struct broker *broker) {
 }
 
 static int on_notices(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        collect(userdata);
+        struct broker *broker = userdata;
+
+        collect(broker);
+        if (guard_woke_up(broker->guard))
+                broker_woke_up(broker);
         return 0;
 }
 

@@ -30,6 +30,7 @@ struct guard {
         int wake_fd;                    /* owned; written when the first is watched */
         int notice_fd;                  /* owned */
         _Atomic bool ending;
+        _Atomic bool woke_up;           /* and the dispatcher was not told yet */
         struct guard_table table;       /* has the lock */
         struct guard_time time;
         uint64_t tick;
@@ -50,7 +51,7 @@ static void sleep_until(uint64_t at_ns) {
                 ;
 }
 
-/* A tick over all. *ret_idle: nobody does much. True if there is something to tell. */
+/* A tick over all, the first with @interval_ns 0. *ret_idle: nobody does much. True if there is something to tell. */
 static bool look_at_all(struct guard *guard, uint64_t interval_ns, bool *ret_idle) {
         struct guard_table *table = &guard->table;
         enum guard_tick tick;
@@ -71,6 +72,10 @@ static bool look_at_all(struct guard *guard, uint64_t interval_ns, bool *ret_idl
         *ret_idle = guard_table_is_idle(table);
         told = tick == GUARD_TICK_GOOD && guard_table_judge(table);
         guard_table_unlock(table);
+        if (tick == GUARD_TICK_RESUMED && interval_ns != 0) {
+                guard->woke_up = true;
+                return true;
+        }
         return told;
 }
 
@@ -267,6 +272,10 @@ bool guard_next(struct guard *guard, struct guard_notice *ret) {
         /* emptied first, or a notice that comes just now would wait for the next one */
         (void) eventfd_read(guard->notice_fd, &value);
         return guard_table_next(&guard->table, ret);
+}
+
+bool guard_woke_up(struct guard *guard) {
+        return atomic_exchange(&guard->woke_up, false);
 }
 
 void guard_look(struct guard *guard, uint32_t id, unsigned *ret_share, uint64_t *ret_run_ms) {

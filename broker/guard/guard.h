@@ -82,6 +82,9 @@ void guard_restored(struct guard *guard, uint32_t id);
 /* Everybody starts anew: after a sleep of the machine, say. */
 void guard_forgive(struct guard *guard);
 
+/* Whether machine or daemon stood still for a second or more, since the last call; a notice too. */
+bool guard_woke_up(struct guard *guard);
+
 /* What happened to one of them next; false if nothing did. */
 bool guard_next(struct guard *guard, struct guard_notice *ret);
 

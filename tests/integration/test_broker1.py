@@ -371,3 +371,29 @@ def watch_often(agent, address, n):
     for connection in connections:
         connection.close()
     return errors
+
+
+def forge(agent, address, name):
+    """What the bus would say if that name had gone, said by somebody else."""
+    import dbus.lowlevel
+
+    connection = dbus.bus.BusConnection(address)
+    message = dbus.lowlevel.SignalMessage("/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                          "NameOwnerChanged")
+    message.set_destination(NAME)
+    message.append(name, name, "", signature="sss")
+    connection.send_message(message)
+    connection.flush()
+    connection.close()
+
+
+def unique_name(agent):
+    return str(agent.broker1.get_unique_name())
+
+
+def test_only_the_bus_says_who_is_gone(broker, alice, bus):
+    assert alice.acquire(role="desktop", policy="fifo", priority=7, lifetime="connection").error == ""
+
+    broker.client(BOB).run(forge, bus.address, alice.client.run(unique_name))
+    assert alice.ask("List").error == ""  # a round trip behind it
+    assert alice.client.sched()[:2] == (FIFO, 7)

@@ -13,7 +13,7 @@ import pytest
 
 import bus as bus_module
 import wire
-from agent import ALICE, BOB, NOBODY, Client, Connection
+from agent import ALICE, BOB, Client, Connection
 from bus import OK, Bus, Kit, limit_rttime
 from daemon import assert_granted, wait_until
 from kernel import FIFO, OTHER
@@ -266,22 +266,6 @@ def test_S31_users_beyond_what_an_int_holds(broker):
     for uid in (4000000000, 4294967294):
         assert_granted(desktop(broker.client(uid)), FIFO, 5)
         assert desktop(broker.client(ALICE)).reason == bus_module.NO
-
-
-def test_polkit_dies_in_the_middle(broker, bus):
-    client, other = broker.client(NOBODY), broker.client(BOB)
-    bus.hang()
-    client.start("acquire", role="desktop")
-    wait_until(lambda: broker.status().n_connections > 2)
-    bus.kill()
-
-    refused = client.finish()
-
-    assert refused.reason == "authority-unavailable"
-    assert client.sched() == (OTHER, 0, 0, False)
-    bus.start()
-    wait_until(lambda: desktop(client).reason == "none", what="polkit's return")
-    assert_granted(desktop(other), FIFO, 5)
 
 
 def test_two_users_at_once(broker, bus):

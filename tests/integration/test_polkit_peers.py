@@ -250,15 +250,17 @@ def test_S30_who_polkit_is_asked_about(broker, bus, start):
     granted = wait_until(lambda: (answer := desktop(client)).reason == "none" and answer)
 
     assert_granted(granted, FIFO, 5)
-    assert (f"asked unix-process pid=u:{client.pid} start-time=t:{start_time(client.pid)} "
-            f"uid=i:{ALICE}") in polkit.lines
+    line = (f"asked unix-process pid=u:{client.pid} start-time=t:{start_time(client.pid)} "
+            f"uid=i:{ALICE}")
+    wait_until(lambda: line in polkit.lines, what="the line about the question")
 
     kit = Kit(bus, Client(None, BOB, prepare=limit_rttime()))
     try:
         assert wait_until(lambda: kit.realtime(0, 5) == OK)
     finally:
         kit.client.kill()
-    assert any(line.startswith("asked system-bus-name name=s::") for line in polkit.lines)
+    wait_until(lambda: any(line.startswith("asked system-bus-name name=s::")
+                           for line in polkit.lines), what="the line about the question")
 
 
 def test_S31_users_beyond_what_an_int_holds(broker):

@@ -199,7 +199,12 @@ static enum reason carry_out(struct acquisition *a, struct wire_answer *answer,
 }
 
 static enum reason find_target(struct acquisition *a) {
-        const struct target_request target = { a->wire->pid, a->wire->tid, a->call->pidfd };
+        const struct target_request target = {
+                .pid = a->wire->pid,
+                .tid = a->wire->tid,
+                .pidfd = a->call->pidfd,
+                .inode = a->wire->pidfd_inode,
+        };
         struct broker *broker = a->call->broker;
         uint64_t now_us = broker_now_us(broker);
         enum reason reason;

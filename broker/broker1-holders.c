@@ -57,8 +57,7 @@ static void end_leases(struct holder *holder) {
 static void holder_free(gpointer data) {
         struct holder *holder = data;
 
-        if (holder->watching)
-                holder->all->broker->n_watchers--;
+        holder->all->broker->n_watchers--;
         (void) sd_bus_slot_unref(holder->gone);
         (void) sd_bus_slot_unref(holder->here);
         g_array_unref(holder->leases);
@@ -180,6 +179,7 @@ enum reason holders_add(struct holders *holders, sd_bus *connection, const char 
         holder->uid = uid;
         holder->n_calls = 1;
         holder->leases = g_array_new(FALSE, FALSE, sizeof(struct id));
+        holders->broker->n_watchers++;
         holder->name = strdup(name);
         if (!holder->name || watch_name(holder, connection) < 0) {
                 holder_free(holder);
@@ -226,8 +226,6 @@ void holders_watch(struct holders *holders, const char *name, bool all) {
         if (!holder)
                 return;
 
-        if (!holder->watching)
-                holders->broker->n_watchers++;
         holder->watching = true;
         holder->watching_all = all;
 }
@@ -248,6 +246,17 @@ void holders_settle(struct holders *holders, const char *name) {
                 (void) g_hash_table_remove(holders->by_name, holder->name);
 }
 
+static bool is_to_know(const struct holder *holder, const struct wire_lease *lease) {
+        if (holder->watching && (holder->watching_all || holder->uid == lease->uid))
+                return true;
+
+        for (guint i = 0; i < holder->leases->len; i++)
+                if (memcmp(g_array_index(holder->leases, struct id, i).bytes, lease->id,
+                           sizeof(lease->id)) == 0)
+                        return true;
+        return false;
+}
+
 void holders_tell(struct holders *holders, const struct wire_event *event, holders_send_fn send,
                   void *userdata) {
         GHashTableIter iter;
@@ -257,7 +266,7 @@ void holders_tell(struct holders *holders, const struct wire_event *event, holde
         while (g_hash_table_iter_next(&iter, NULL, &data)) {
                 struct holder *holder = data;
 
-                if (holder->watching && (holder->watching_all || holder->uid == event->lease.uid))
+                if (is_to_know(holder, &event->lease))
                         send(holder->name, event, userdata);
         }
 }

@@ -37,7 +37,7 @@ void holders_watch(struct holders *holders, const char *name, bool all);
 /* One call that holders_add() was for is answered. Forgets @name if nothing depends on it. */
 void holders_settle(struct holders *holders, const char *name);
 
-/* Calls @send for each that is to know. */
+/* Calls @send for each that is to know: that watches, or that the lease depends on. */
 void holders_tell(struct holders *holders, const struct wire_event *event, holders_send_fn send,
                   void *userdata);
 

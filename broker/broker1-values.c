@@ -56,6 +56,8 @@ static const struct field acquire_fields[] = {
         { "nice", NUMBER, SIGNED(wire_acquire, nice), .want = WIRE_WANT_NICE },
         { "pid", NUMBER, AT(wire_acquire, pid) },
         { "tid", NUMBER, AT(wire_acquire, tid) },
+        { "pidfd-inode", NUMBER, AT(wire_acquire, pidfd_inode) },
+        { "interactive", FLAG, AT(wire_acquire, flags), .flag = WIRE_ACQUIRE_MAY_ASK },
         { "lifetime", WORD, AT(wire_acquire, lifetime), .words = lifetimes },
         { "seconds", NUMBER, AT(wire_acquire, lifetime_s) },
         { "reason", STRING, AT(wire_acquire, reason) },
@@ -80,7 +82,10 @@ static const struct field acquire_fields[] = {
         {}
 };
 
+static_assert(ELEMENTS(acquire_fields) <= 33, "a bit of 32 for each that was seen, and the end");
+
 static const struct field update_fields[] = {
+        { "interactive", FLAG, AT(wire_update, flags), .flag = WIRE_ACQUIRE_MAY_ASK },
         { "policy", WORD, AT(wire_update, policy), .want = WIRE_WANT_SCHED, .words = policies },
         { "priority", NUMBER, SIGNED(wire_update, priority), .want = WIRE_WANT_SCHED },
         { "nice", NUMBER, SIGNED(wire_update, nice), .want = WIRE_WANT_NICE },

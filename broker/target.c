@@ -3,8 +3,10 @@
 #include "broker/target.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "broker/cleanup.h"
 #include "broker/ids.h"
 #include "broker/namespace.h"
 #include "broker/proc.h"
@@ -88,6 +90,20 @@ static enum reason find_numbers(const struct peer *peer, const struct target_req
         return numbers_from_ids(peer, pid, tid, ret, n_scanned);
 }
 
+/* Whether that is the inode of a pidfd of the thread, or of its process. */
+static bool has_inode(const struct thread *thread, uint64_t inode) {
+        _cleanup_close_ int fd = -1;
+        struct stat st;
+
+        if (thread->inode == inode)
+                return true;
+        if (thread->pid == thread->tid)
+                return false;
+
+        fd = kernel_pidfd_open(thread->pid, /* thread= */ false);
+        return fd >= 0 && fstat(fd, &st) >= 0 && st.st_ino == inode;
+}
+
 /* No user can name these; root must not. */
 static bool is_untouchable(const struct thread *thread) {
         struct proc_stat stat;
@@ -159,6 +175,9 @@ enum reason target_resolve(const struct kernel *kernel, const struct peer *peer,
         enum reason reason;
         int r;
 
+        if (request->inode != 0 && !kernel->pidfd_inode)
+                return REASON_UNSUPPORTED;
+
         reason = find_numbers(peer, request, &numbers, &target.n_scanned);
         ret->n_scanned = target.n_scanned;
         if (reason != REASON_NONE)
@@ -170,6 +189,9 @@ enum reason target_resolve(const struct kernel *kernel, const struct peer *peer,
                                                                     : REASON_NO_SUCH_THREAD;
 
         reason = check_target(peer, &target);
+        if (reason == REASON_NONE && request->inode != 0 &&
+            !has_inode(&target.thread, request->inode))
+                reason = REASON_NO_SUCH_THREAD;
         /* The numbers stood for the peer, and for what its pidfd names, only as long as they live. */
         if (reason == REASON_NONE &&
             (kernel_pidfd_is_dead(peer->pidfd) ||

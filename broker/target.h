@@ -15,6 +15,7 @@ struct target_request {
         uint64_t pid;           /* 0: the peer's process, or the pidfd's */
         uint64_t tid;           /* 0: the main thread */
         int pidfd;              /* borrowed; -1: none */
+        uint64_t inode;         /* of a pidfd of it that the peer has; 0: not told */
 };
 
 struct target {
@@ -29,8 +30,8 @@ struct target {
 /*
  * Finds and pins the target; the caller closes ret->thread.
  *
- * REASON_INVALID (an id that cannot be one, not a pidfd), REASON_NAMESPACE, REASON_RESOURCES,
- * REASON_TARGET_PRIVILEGED, or REASON_NO_SUCH_THREAD: the same for one that does not exist, is
+ * REASON_INVALID (an id that cannot be one, not a pidfd), REASON_UNSUPPORTED (an inode, where they
+ * tell nothing), REASON_NAMESPACE, REASON_RESOURCES, REASON_TARGET_PRIVILEGED, or REASON_NO_SUCH_THREAD: the same for one that does not exist, is
  * hidden, is somebody else's, the kernel's, init or the broker itself.
  */
 enum reason target_resolve(const struct kernel *kernel, const struct peer *peer,

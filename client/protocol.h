@@ -121,6 +121,7 @@ struct wire_acquire {
         int32_t relative;               /* -2..2 with WIRE_ACQUIRE_RELATIVE: low end to top */
         uint32_t padding2;
         char feeds[WIRE_DEVICE_SIZE];   /* a device below whose interrupt to stay, as irq; "": none */
+        uint64_t pidfd_inode;           /* of a pidfd of the target that is not sent along; 0: none */
 };
 
 struct wire_update {
@@ -385,7 +386,7 @@ struct wire_event {
 };
 
 static_assert(sizeof(struct wire_header) == 16, "no padding");
-static_assert(sizeof(struct wire_acquire) == 416, "no padding");
+static_assert(sizeof(struct wire_acquire) == 424, "no padding");
 static_assert(sizeof(struct wire_answer) == 984, "no padding");
 static_assert(sizeof(struct wire_lease) == 360, "no padding");
 static_assert(sizeof(struct wire_list_reply) <= WIRE_RECORD_MAX, "fits a record");

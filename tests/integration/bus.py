@@ -48,6 +48,7 @@ STRICT = f"""  <policy context="default">
     <deny send_type="method_call"/>
     <allow send_destination="org.freedesktop.DBus"/>
     <allow send_destination="org.freedesktop.PolicyKit1"/>
+    <allow send_interface="org.freedesktop.PolicyKit1.AuthenticationAgent"/>
   </policy>
   <include>{POLICIES}/org.rtgrant.realtimekit.conf</include>
   <include>{POLICIES}/org.rtgrant.Broker1.conf</include>

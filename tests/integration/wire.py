@@ -179,6 +179,7 @@ RECORDS = {
         ("relative", "i"),
         ("padding2", "I"),
         ("feeds", "64s"),
+        ("pidfd_inode", "Q"),
     ),
     "update": (
         ("id", "16b"),

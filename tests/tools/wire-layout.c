@@ -31,7 +31,7 @@ static void print_requests(void) {
         FIELD(acquire, block_max_sectors_kb), FIELD(acquire, irq_priority);
         FIELD(acquire, padding), FIELD(acquire, irq), FIELD(acquire, block);
         FIELD(acquire, feeds_tid), FIELD(acquire, relative), FIELD(acquire, padding2);
-        FIELD(acquire, feeds);
+        FIELD(acquire, feeds), FIELD(acquire, pidfd_inode);
 
         RECORD(update);
         FIELD(update, id), FIELD(update, flags), FIELD(update, want), FIELD(update, policy);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "broker/ids.h"
@@ -250,6 +251,46 @@ static void by_pidfd_of_another_user(const struct kernel *kernel) {
         world_end(&w);
 }
 
+static uint64_t inode_of(pid_t number, bool thread) {
+        int fd = kernel_pidfd_open(number, thread);
+        struct stat st;
+
+        assert_true(fd >= 0);
+        assert_int_equal(fstat(fd, &st), 0);
+        (void) close(fd);
+        return st.st_ino;
+}
+
+static void by_inode_of_a_pidfd(const struct kernel *kernel) {
+        struct world w = world_make(kernel, &NOBODY, &NOBODY);
+        uint64_t pid = (uint64_t) w.other.pid, tid = (uint64_t) w.other.tids[1];
+        uint64_t inode = inode_of(w.other.pid, /* thread= */ false);
+
+        if (!kernel->pidfd_inode) {
+                assert_reason(&w, &(struct target_request) { pid, 0, -1, inode },
+                              REASON_UNSUPPORTED);
+                world_end(&w);
+                return;
+        }
+
+        assert_resolves(&w, &(struct target_request) { pid, 0, -1, inode }, w.other.pid,
+                        w.other.pid);
+        assert_resolves(&w, &(struct target_request) { pid, tid, -1, inode }, w.other.pid,
+                        w.other.tids[1]);
+        assert_resolves(&w,
+                        &(struct target_request) { pid, tid, -1,
+                                                   inode_of(w.other.tids[1], /* thread= */ true) },
+                        w.other.pid, w.other.tids[1]);
+        assert_reason(&w,
+                      &(struct target_request) { pid, tid, -1,
+                                                 inode_of(w.other.tids[2], /* thread= */ true) },
+                      REASON_NO_SUCH_THREAD);
+        assert_reason(&w, &(struct target_request) { 0, 0, -1, inode }, REASON_NO_SUCH_THREAD);
+        assert_reason(&w, &(struct target_request) { pid, 0, -1, inode + 1 },
+                      REASON_NO_SUCH_THREAD);
+        world_end(&w);
+}
+
 static void by_pidfd_of_the_dead(const struct kernel *kernel) {
         struct world w = world_make(kernel, &NOBODY, &NOBODY);
         int fd = kernel_pidfd_open(w.other.pid, /* thread= */ false);
@@ -361,6 +402,7 @@ static const struct target_case cases[] = {
         { "by pidfd", by_pidfd },
         { "by pidfd of a thread", by_pidfd_of_a_thread },
         { "by pidfd of another user's", by_pidfd_of_another_user },
+        { "by the inode of a pidfd", by_inode_of_a_pidfd },
         { "by pidfd of the dead", by_pidfd_of_the_dead },
         { "by a descriptor that is no pidfd", by_something_else },
         { "the peer is gone", a_peer_that_is_gone },

@@ -53,6 +53,9 @@ struct event_source *event_source_new(sd_event *event) {
         struct event_source *source = (struct event_source *) base;
 
         source->event = sd_event_ref(event);
+        /* Nobody runs the loop within it; but else GLib would take its descriptor out of the poll
+         * around each dispatch, and wake itself up for that. */
+        g_source_set_can_recurse(base, TRUE);
         (void) g_source_add_unix_fd(base, sd_event_get_fd(event), G_IO_IN);
         (void) g_source_attach(base, NULL);
         return source;

@@ -41,12 +41,14 @@ static void add_declared(const struct lease *lease, const cpu_set_t *own, struct
 /* What other leases declared of the CPUs that this thread may run on, and of all. */
 static void gather_declared(struct broker *broker, const struct ask *ask, struct facts *facts,
                             struct situation *now) {
-        long n_online = sysconf(_SC_NPROCESSORS_ONLN);
         struct lease *lease;
         cpu_set_t own;
+        long n_online;
 
-        if (ask->request->period_ns == 0 || n_online < 1 ||
-            sched_getaffinity(ask->tid, sizeof(own), &own) < 0)
+        if (ask->request->period_ns == 0)
+                return;
+        n_online = sysconf(_SC_NPROCESSORS_ONLN); /* which reads a file */
+        if (n_online < 1 || sched_getaffinity(ask->tid, sizeof(own), &own) < 0)
                 return;
 
         now->declared[DECLARED_OWN].n_cpus = (unsigned) MIN(CPU_COUNT(&own), n_online);

@@ -19,6 +19,7 @@
 #include "broker/irq/table.h"
 #include "broker/lease-check.h"
 #include "broker/lease-recover.h"
+#include "broker/observe.h"
 #include "broker/reload.h"
 #include "broker/server.h"
 #include "broker/text.h"
@@ -228,6 +229,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
         if (r >= 0)
                 r = closer_new(&broker->closer);
         if (r >= 0)
+                r = observe_new(&broker->observe);
+        if (r >= 0)
                 r = load_first_policy(broker);
         /* The socket's lock comes before the state: a second broker must not touch the leases. */
         if (r >= 0)
@@ -265,6 +268,7 @@ struct broker *broker_free(struct broker *broker) {
         stop_bus(broker);
         broker->server = server_free(broker->server);
         broker->closer = closer_free(broker->closer);
+        broker->observe = observe_free(broker->observe);
         broker->authority = authority_free(broker->authority);
         broker->check = sd_event_source_disable_unref(broker->check);
         broker->status = sd_event_source_disable_unref(broker->status);

@@ -22,6 +22,7 @@ struct closer;
 struct event_source;
 struct guard;
 struct irq_table;
+struct observe;
 struct server;
 
 struct broker_options {
@@ -51,6 +52,7 @@ struct broker {
         struct bus *bus;                /* owned; NULL: no system bus */
         struct irq_table *irqs;         /* owned */
         struct guard *guard;            /* owned */
+        struct observe *observe;        /* owned */
         sd_event_source *guard_notices; /* owned */
         sd_event_source *check;         /* owned; runs while there are leases */
         uint64_t check_seq;             /* the lease last looked at */

@@ -14,6 +14,7 @@
 #include "broker/closer.h"
 #include "broker/explain.h"
 #include "broker/inquiry.h"
+#include "broker/observe.h"
 #include "broker/proc.h"
 #include "broker/server.h"
 #include "broker/wire.h"
@@ -41,6 +42,7 @@ struct connection {
         bool watching_all;
         bool throttled;
         bool closing;                   /* once the reply is sent */
+        int observed;                   /* number of the CPU that it observes; -1: none */
         struct inquiry *inquiry;        /* owned; a request that waits for polkit; NULL if none */
         size_t n_pending;               /* bytes of a reply that could not be sent yet */
         uint8_t pending[WIRE_RECORD_MAX];
@@ -285,6 +287,7 @@ int connection_new(struct broker *broker, int fd, struct peer *peer, struct user
         c->fd = fd;
         if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &c->cookie, &length) < 0)
                 c->cookie = 0;
+        c->observed = -1;
         c->in_server.data = c;
         c->in_user.data = c;
         g_queue_init(&c->leases);
@@ -308,6 +311,7 @@ struct connection *connection_free(struct connection *c) {
                           "its connection was closed");
 
         c->inquiry = inquiry_cancel(c->inquiry);
+        connection_set_observed(c, -1);
         if (c->watching)
                 c->broker->n_watchers--;
         connection_set_hello_deadline_us(c, 0);
@@ -398,6 +402,16 @@ bool connection_is_watching_any(const struct connection *c) {
 
 bool connection_is_watching(const struct connection *c, uid_t uid) {
         return c->watching && (c->watching_all || c->peer.uid == uid);
+}
+
+int connection_observed(const struct connection *c) {
+        return c->observed;
+}
+
+void connection_set_observed(struct connection *c, int number) {
+        if (c->observed >= 0)
+                observe_stop(c->broker->observe, c->observed);
+        c->observed = number;
 }
 
 void connection_tell(struct connection *c, const struct wire_event *event) {

@@ -56,6 +56,10 @@ void connection_tell(struct connection *connection, const struct wire_event *eve
 
 bool connection_is_watching_any(const struct connection *connection);
 
+/* The number of observe_start() that ends with it; -1: none. Setting it ends the one before. */
+int connection_observed(const struct connection *connection);
+void connection_set_observed(struct connection *connection, int number);
+
 /* Whether it wants to be told about leases of @uid. */
 bool connection_is_watching(const struct connection *connection, uid_t uid);
 

@@ -182,6 +182,16 @@ void decide_answered(struct call *call, int resource, size_t role_index,
         call->authority_role = role_index;
 }
 
+enum authority_answer decide_without_role(const struct call *call,
+                                          const struct authority_question *about) {
+        if (!call->broker->authority || call->peer->in_user_namespace)
+                return AUTHORITY_NO;
+        if (call->authority != AUTHORITY_UNASKED && call->authority_role == about->role_index)
+                return call->authority;
+
+        return authority_remember(call->broker->authority, about);
+}
+
 const char *decide_cause(const struct broker *broker, const struct decision *decision) {
         return decision->reason == REASON_DEGRADED ? broker->self.cause : NULL;
 }

@@ -42,4 +42,12 @@ const char *decide_cause(const struct broker *broker, const struct decision *dec
 /* The facts about the caller of @call. */
 struct situation decide_situation(const struct call *call, struct user *user);
 
+/*
+ * What polkit said to @about, whose role_index is no role's but one of a kind: AUTHORITY_UNASKED if
+ * it is to be asked. AUTHORITY_NO where it cannot be: whose uid polkit knows by other names than
+ * ours, it is not asked about.
+ */
+enum authority_answer decide_without_role(const struct call *call,
+                                          const struct authority_question *about);
+
 #endif

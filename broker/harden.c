@@ -40,11 +40,11 @@
 /*
  * SYS_NICE: what it is for. IPC_LOCK: its own memory stays locked as it grows. SYS_PTRACE: owners
  * of user namespaces, and /proc mounted with hidepid=. SYS_RESOURCE: its own limits, and how much memory
- * others may lock.
+ * others may lock. PERFMON: the kernel's records of who has a CPU.
  */
 #define CAPS_KEPT                                                                  \
         (CAP_BIT(CAP_SYS_NICE) | CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_PTRACE) | \
-         CAP_BIT(CAP_SYS_RESOURCE))
+         CAP_BIT(CAP_SYS_RESOURCE) | CAP_BIT(CAP_PERFMON))
 
 static int read_caps(struct __user_cap_data_struct data[2]) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -170,7 +170,6 @@ static void forbid_syscalls(void) {
                 SCMP_SYS(kexec_load),
                 SCMP_SYS(kexec_file_load),
                 SCMP_SYS(bpf),
-                SCMP_SYS(perf_event_open),
                 SCMP_SYS(userfaultfd),
                 SCMP_SYS(io_uring_setup),
                 SCMP_SYS(keyctl),
@@ -194,6 +193,9 @@ static void forbid_syscalls(void) {
 
         for (size_t i = 0; i < ELEMENTS(forbidden); i++)
                 (void) seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0);
+        /* a CPU may be observed, a process not */
+        (void) seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(perf_event_open), 1,
+                                SCMP_A1(SCMP_CMP_NE, UINT64_MAX));
         /* threads may be made, processes not; clone3 hides which, and without it clone is used */
         (void) seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                 SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));

@@ -15,6 +15,7 @@ enum access {
         ACCESS_ROLE,     /* whom the policy lets; where it leaves it to polkit, the role's */
         ACCESS_REALTIME, /* the same by RealtimeKit's own actions */
         ACCESS_HIGH_PRIORITY,
+        ACCESS_OBSERVE, /* whom the policy lets see who has a CPU, or polkit */
         ACCESS_MANAGE, /* administrators: root, and whom polkit lets */
         ACCESS_ROOT,   /* administrators: root alone; the bus lets nobody else through */
 };
@@ -50,6 +51,12 @@ enum rate {
         X(POLICY, "Policy", wire_list, OPTIONS, ENTRIES, ACCESS_FREE, RATE_HEAVY, method_policy)   \
         X(WHY, "Why", wire_acquire, OPTIONS, STEPS, ACCESS_FREE, RATE_LIGHT, method_why)
 
+/* What there is on the socket only, since it lasts as long as a connection: the verb, its record; who
+ * may; what it costs; what carries it out. */
+#define SOCKET_METHODS(X)                                                            \
+        X(OBSERVE, wire_observe, ACCESS_OBSERVE, RATE_LIGHT, method_observe)         \
+        X(OCCUPANTS, wire_occupants, ACCESS_OBSERVE, RATE_HEAVY, method_occupants)
+
 /* The name; what the bus passes in, and whose thread that names; who may; what it costs; what
  * carries it out. RealtimeKit's methods return nothing. */
 #define REALTIMEKIT_METHODS(X)                                                                 \
@@ -78,6 +85,8 @@ static inline const char *access_action(enum access access) {
                 return "org.freedesktop.RealtimeKit1.acquire-high-priority";
         case ACCESS_MANAGE:
                 return "org.rtgrant.manage";
+        case ACCESS_OBSERVE:
+                return "org.rtgrant.observe";
         case ACCESS_FREE:
         case ACCESS_ROLE:
         case ACCESS_ROOT:

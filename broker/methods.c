@@ -13,6 +13,7 @@
 #include "broker/decide.h"
 #include "broker/explain.h"
 #include "broker/method-rows.h"
+#include "broker/observe-method.h"
 #include "broker/reload.h"
 #include "broker/server.h"
 #include "broker/text.h"
@@ -37,10 +38,7 @@ enum administers {
         ADMINISTERS_ASK, /* polkit, the question */
 };
 
-/*
- * root in the initial namespaces, or who polkit lets: whose uid it knows by other names than ours,
- * it is not asked about.
- */
+/* root in the initial namespaces, or who polkit lets. */
 static enum administers administers(const struct call *call, struct authority_question *question,
                                     enum reason *ret_reason) {
         const struct authority_question about = {
@@ -55,18 +53,13 @@ static enum administers administers(const struct call *call, struct authority_qu
                 .role = "",
                 .policy = "other",
         };
-        enum authority_answer answer = AUTHORITY_UNASKED;
+        enum authority_answer answer;
 
         *ret_reason = REASON_ADMIN_ONLY;
         if (call->peer->admin)
                 return ADMINISTERS_YES;
-        if (!call->broker->authority || call->peer->in_user_namespace)
-                return ADMINISTERS_NO;
 
-        if (call->authority_role == ROLE_MANAGE)
-                answer = call->authority;
-        if (answer == AUTHORITY_UNASKED)
-                answer = authority_remember(call->broker->authority, &about);
+        answer = decide_without_role(call, &about);
         if (answer == AUTHORITY_UNASKED) {
                 *question = about;
                 return ADMINISTERS_ASK;
@@ -399,19 +392,47 @@ static size_t method_why(const struct call *call, const union wire_request *requ
         return ret->why.header.size;
 }
 
+static size_t method_observe(const struct call *call, const union wire_request *request,
+                             union wire_response *ret, struct authority_question *ret_question) {
+        if (!observe_method_start(call, &request->observe, &ret->answer, ret_question))
+                return 0;
+
+        if (ret->answer.reason != REASON_NONE)
+                log_refusal(call, &ret->answer);
+        return answer_reason(request, ret, ret->answer.reason);
+}
+
+static size_t method_occupants(const struct call *call, const union wire_request *request,
+                               union wire_response *ret, struct authority_question *ret_question) {
+        enum reason reason = observe_method_ask(call, &request->occupants, ret);
+
+        if (reason != REASON_NONE)
+                return answer_reason(request, ret, reason);
+        wire_finish(&ret->occupants.header, &request->header, sizeof(ret->occupants));
+        return sizeof(ret->occupants);
+}
+
 #define X(verb, member, record, in, out, access, rate, handle)              \
         static_assert(METHOD_IS_COMPLETE(access, rate), member ": every column");
 BROKER_METHODS(X)
 #undef X
 
+#define X(verb, record, access, rate, handle) \
+        static_assert(METHOD_IS_COMPLETE(access, rate), #verb ": every column");
+SOCKET_METHODS(X)
+#undef X
+
 #define X(...) +1
-static_assert(1 BROKER_METHODS(X) == _WIRE_VERB_END, "a row for each verb");
+static_assert(1 BROKER_METHODS(X) SOCKET_METHODS(X) == _WIRE_VERB_END, "a row for each verb");
 #undef X
 
 static const struct method methods[] = {
 #define X(verb, member, record, in, out, access, rate, handle) \
         [WIRE_##verb] = { access, rate, handle },
         BROKER_METHODS(X)
+#undef X
+#define X(verb, record, access, rate, handle) [WIRE_##verb] = { access, rate, handle },
+        SOCKET_METHODS(X)
 #undef X
 };
 

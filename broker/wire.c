@@ -17,6 +17,9 @@ static const struct form forms[] = {
 #define X(verb, member, record, ...) [WIRE_##verb] = { sizeof(struct record), sizeof(struct record) },
         BROKER_METHODS(X)
 #undef X
+#define X(verb, record, ...) [WIRE_##verb] = { sizeof(struct record), sizeof(struct record) },
+        SOCKET_METHODS(X)
+#undef X
 };
 
 static bool is_zero(const uint8_t *bytes, size_t length) {

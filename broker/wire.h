@@ -20,6 +20,8 @@ union wire_request {
         struct wire_lease_ref lease;
         struct wire_plain plain;
         struct wire_list list;
+        struct wire_observe observe;
+        struct wire_occupants occupants;
 };
 
 union wire_response {
@@ -29,6 +31,7 @@ union wire_response {
         struct wire_list_reply list;
         struct wire_policy_reply policy;
         struct wire_why_reply why;
+        struct wire_occupants_reply occupants;
 };
 
 /*

@@ -47,6 +47,8 @@ enum wire_verb {
         WIRE_RESTORE_ALL = 10,  /* administrator */
         WIRE_POLICY = 11,       /* the policy in force, key by key */
         WIRE_WHY = 12,          /* a struct wire_acquire: which rules speak of it; nothing is done */
+        WIRE_OBSERVE = 13,      /* record who has a CPU, until the connection ends or for a while */
+        WIRE_OCCUPANTS = 14,    /* who had it */
         _WIRE_VERB_END,
 
         WIRE_REPLY = 0x8000,    /* or'ed to the verb of a request */
@@ -160,6 +162,26 @@ struct wire_list {
         struct wire_header header;
         uint64_t flags;
         uint64_t after;
+};
+
+enum wire_observe_flags {
+        WIRE_OBSERVE_MAY_ASK = 1 << 0,  /* the user may be asked for a password */
+        WIRE_OBSERVE_FLAGS_ALL = (1 << 1) - 1,
+};
+
+/* OBSERVE: one CPU a connection; again, it lasts longer or is of another CPU. */
+struct wire_observe {
+        struct wire_header header;
+        uint64_t flags;                 /* enum wire_observe_flags */
+        uint32_t cpu;                   /* one that the sender's process may run on */
+        uint32_t padding;
+};
+
+/* OCCUPANTS, CLOCK_MONOTONIC; at most 100 ms. Both 0: only what there is to know. */
+struct wire_occupants {
+        struct wire_header header;
+        uint64_t from_ns;
+        uint64_t to_ns;
 };
 
 /* Why not. Sent as far as it is used: a plain success ends before it. */
@@ -361,6 +383,25 @@ struct wire_why_reply {
         uint32_t step_size;             /* sizeof(struct wire_step) of the sender */
         uint32_t padding;
         struct wire_step steps[WIRE_STEPS_MAX];
+};
+
+/* Of one name. "idle" is nobody. */
+struct wire_occupant {
+        uint64_t ns;
+        char comm[WIRE_COMM_SIZE];      /* made printable */
+};
+
+#define WIRE_OCCUPANTS_MAX 5
+
+struct wire_occupants_reply {
+        struct wire_header header;
+        uint32_t reason;
+        uint32_t n_occupants;           /* the longest first */
+        uint64_t since_ns;              /* what was before is not known; 0: it has not begun yet */
+        uint64_t until_ns;              /* what was after is not known yet */
+        uint32_t occupant_size;         /* sizeof(struct wire_occupant) of the sender */
+        uint32_t padding;
+        struct wire_occupant occupants[WIRE_OCCUPANTS_MAX];
 };
 
 enum wire_event_kind {

@@ -110,7 +110,7 @@ static int measure(const struct latency_options *o) {
         r = run_init(&run, o);
         if (r < 0)
                 return fail("cannot begin", r);
-        run_watch(&run);
+        watch_open(&run.watch, o->cpu);
         if (o->as_user) {
                 r = become(o->as_user);
                 if (r < 0)

@@ -441,6 +441,38 @@ typedef int (*rtgrant_lease_fn)(const struct rtgrant_lease *lease, void *userdat
  */
 int rtgrant_list(struct rtgrant *handle, bool all, rtgrant_lease_fn each, void *userdata);
 
+/**
+ * Has the broker record who has @cpu, which is one that the calling process may run on: from a moment
+ * later, for 10 minutes, until the handle is closed or another CPU is asked for; asked again for the
+ * same it lasts longer. Takes a permission of its own, see ObserveGroups= in rtgrant-policy(5).
+ *
+ * @flags       RTGRANT_MAY_ASK or 0
+ *
+ * Errors: -EPERM if refused: see ret_answer->reason, of which nothing else is set; it may be NULL.
+ */
+int rtgrant_observe(struct rtgrant *handle, int cpu, unsigned flags,
+                    struct rtgrant_answer *ret_answer);
+
+/** Is given one name, printable and valid during the call, and how long those threads had the CPU;
+ *  "idle" if nobody had. A non-zero return ends the listing. */
+typedef int (*rtgrant_occupant_fn)(const char *comm, uint64_t ns, void *userdata);
+
+/**
+ * Calls @each for those who had the observed CPU longest, 5 at most, the caller's own threads among
+ * them.
+ *
+ * @from_ns, @to_ns     of CLOCK_MONOTONIC, at most 100 ms
+ * @ret_since_ns        what was before that is not known; 0: the recording has not begun yet; may be
+ *                      NULL
+ * @ret_until_ns        what was after that is not known yet: ask again 20 ms later; may be NULL
+ *
+ * Returns what @each returned last, 0 if it was never called. Errors: -EPERM if no CPU is observed
+ * (any more), or the kernel does not record it.
+ */
+int rtgrant_get_occupants(struct rtgrant *handle, uint64_t from_ns, uint64_t to_ns,
+                          rtgrant_occupant_fn each, void *userdata, uint64_t *ret_since_ns,
+                          uint64_t *ret_until_ns);
+
 /** What the broker is and what it could give the caller without asking anyone; from the hello. */
 struct rtgrant_status {
         size_t size;            /**< set by the caller: sizeof(struct rtgrant_status) */

@@ -135,3 +135,18 @@ bool check_admission(struct trial *t) {
 
         return true;
 }
+
+enum verdict policy_observe(const struct policy *policy, const struct situation *now,
+                            enum reason *ret_reason, struct rule *ret_rule) {
+        *ret_rule = policy->rules[BROKER_KEY_OBSERVE_GROUPS];
+        *ret_reason = REASON_NONE;
+        if (now->in_user_namespace) {
+                *ret_reason = REASON_USER_NAMESPACE;
+                *ret_rule = no_rule;
+                return VERDICT_DENY;
+        }
+        if (id_list_has_any(&policy->observe_groups, now->gids, now->n_gids))
+                return VERDICT_GRANT;
+        *ret_reason = policy->ask_polkit ? REASON_NEEDS_AUTHORIZATION : REASON_NOT_ALLOWED;
+        return policy->ask_polkit ? VERDICT_ASK : VERDICT_DENY;
+}

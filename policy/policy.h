@@ -178,6 +178,7 @@ enum broker_key {
         BROKER_KEY_REALTIMEKIT_RTTIME_UNSET,
         BROKER_KEY_MEMLOCK_MAX,
         BROKER_KEY_SYSTEM_THREADS_PER_USER,
+        BROKER_KEY_OBSERVE_GROUPS,
         _BROKER_KEY_MAX,
 };
 
@@ -224,6 +225,7 @@ struct policy {
         unsigned realtimekit_rttime_us; /* highest hard RLIMIT_RTTIME of its clients; published */
         bool realtimekit_rttime_unset;  /* serve its clients that have set none */
         uint64_t memlock_max;           /* bytes, all processes of all users */
+        struct id_list observe_groups;  /* may see which programs have a CPU; others ask polkit */
         struct rule rules[_BROKER_KEY_MAX];
 };
 
@@ -441,6 +443,14 @@ struct decision policy_evaluate_traced(const struct policy *policy, const struct
  */
 enum reason policy_role_admits(const struct policy *policy, const struct role *role,
                                const struct situation *now, struct rule *ret_rule);
+
+/*
+ * Whether the caller may be told by name who has a CPU. A user namespace's never may. *ret_reason
+ * is NONE if granted, NEEDS_AUTHORIZATION if polkit is to be asked, USER_NAMESPACE or NOT_ALLOWED;
+ * *ret_rule is the rule that decided, .file NULL if none.
+ */
+enum verdict policy_observe(const struct policy *policy, const struct situation *now,
+                            enum reason *ret_reason, struct rule *ret_rule);
 
 /* The role of that name; NULL if there is none. *ret_index may be NULL. */
 const struct role *policy_find_role(const struct policy *policy, const char *name,

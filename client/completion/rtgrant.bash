@@ -181,7 +181,7 @@ _rtgrant_latency() {
         --as-user) mapfile -t COMPREPLY < <(compgen -u -- "${COMP_WORDS[COMP_CWORD]}") ;;
         --rate | --frames | --periods | --load | --duration | --priority | --inject | --with) ;;
         *)
-                _rtgrant_reply '--as-user --compare --cpu --csv --cyclictest --direct --directory --duration
+                _rtgrant_reply '--as-user --ask --compare --cpu --csv --cyclictest --direct --directory --duration
                         --fail-on --frames --help --inject --irq --json --load --loads --periods --plot
                         --priority --rate --role --socket --stream --sweep --sysroot --version --with'
                 ;;

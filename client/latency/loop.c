@@ -216,6 +216,7 @@ static void *run_thread(void *userdata) {
 
         loop->tid = gettid();
         pin(loop->cpu);
+        (void) pthread_setname_np(pthread_self(), LOOP_COMM);
         touch_stack();
         (void) snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", (int) loop->tid);
         fd = open(path, O_RDONLY | O_CLOEXEC);

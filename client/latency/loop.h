@@ -46,6 +46,8 @@ enum cause overrun_split(const struct overrun *overrun, uint64_t work_ns, struct
 
 #define OVERRUNS_MAX 256 /* of one slice that are looked into; more are only counted */
 
+#define LOOP_COMM "rtgrant-measure" /* the name of its thread */
+
 struct loop {
         /* what to do */
         uint64_t period_ns, deadline_ns, work_ns;

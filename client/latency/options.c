@@ -39,6 +39,7 @@ enum {
         OPTION_INJECT,
         OPTION_IRQ,
         OPTION_AS_USER,
+        OPTION_ASK,
 };
 
 static const struct option long_options[] = {
@@ -69,6 +70,7 @@ static const struct option long_options[] = {
         { "inject", required_argument, NULL, OPTION_INJECT },
         { "irq", required_argument, NULL, OPTION_IRQ },
         { "as-user", required_argument, NULL, OPTION_AS_USER },
+        { "ask", no_argument, NULL, OPTION_ASK },
         { 0 },
 };
 
@@ -217,6 +219,9 @@ static int parse_grant(struct latency_options *o, int c, const char *argument) {
                 return 0;
         case OPTION_AS_USER:
                 o->as_user = argument;
+                return 0;
+        case OPTION_ASK:
+                o->ask = true;
                 return 0;
         default:
                 return -1;
@@ -368,6 +373,7 @@ void latency_help(void) {
               "      --priority N      (the lowest of the role)\n"
               "      --direct          by your own rights, if they suffice\n"
               "      --as-user USER    as root: be that user for all but watching who has the CPU\n"
+              "      --ask             polkit may ask for a password, to name who has the CPU\n"
               "      --socket PATH     where the broker listens\n"
               "      --compare LIST    of priority,cpu-latency,irq,governor: with and without "
               "each\n"

@@ -49,6 +49,7 @@ struct latency_options {
         unsigned fail_on;   /* enum fail_on */
         unsigned inject_us; /* for testing: own work that takes longer by so much */
         const char *as_user;
+        bool ask; /* the user may be asked for a password, to see who has the CPU */
 };
 
 /* What is wrong is said on stderr. Returns 0, or the exit status. */

@@ -148,7 +148,10 @@ json_object *report_json(const struct run *run) {
         add_us(object, "deadline_us", run->deadline_ns);
         json_add_bool(object, "locked", run->locked);
         json_add_bool(object, "interrupted", run->interrupted);
-        json_add_bool(object, "culprits_known", run->watch_error >= 0);
+        json_add_bool(object, "culprits_known", run->watch.known);
+        json_add_text(object, "culprits_from",
+                      !run->watch.known ? "" : run->watch.handle ? "broker" : "kernel");
+        json_add_text(object, "culprits_why", run->watch.known ? "" : run->watch.why);
         if (run->max_sectors_kb >= 0)
                 json_add_int(object, "max_sectors_kb", run->max_sectors_kb);
         else

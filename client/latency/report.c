@@ -175,10 +175,12 @@ static void print_verdict(const struct run *run) {
                         printf("the smallest buffer without overrun: %u frames x %u (%.1f ms)\n",
                                frames, o->periods, 1e3 * frames * o->periods / o->rate);
         }
-        if (run->watch_error < 0 && (run_overruns(run, &run->variants[0]) > 0 ||
+        if (!run->watch.known && (run_overruns(run, &run->variants[0]) > 0 ||
                                      run_overruns(run, run_granted_variant(run)) > 0))
-                printf("Who had the CPU meanwhile cannot be told: that needs root (--as-user "
-                       "measures as somebody else), or kernel.perf_event_paranoid below 1.\n");
+                printf("Who had the CPU meanwhile cannot be told. The broker: %s. Or by root "
+                       "(--as-user measures as somebody else), or with "
+                       "kernel.perf_event_paranoid below 1.\n",
+                       run->watch.why[0] ? run->watch.why : "not asked");
 }
 
 static void print_crosscheck(const struct crosscheck *c) {

@@ -31,7 +31,7 @@ static void sleep_ms(long ms) {
 int run_init(struct run *run, const struct latency_options *o) {
         unsigned kb;
 
-        *run = (struct run){ .options = o, .watch_error = -EACCES, .max_sectors_kb = -1 };
+        *run = (struct run){ .options = o, .max_sectors_kb = -1 };
         run->period_ns = (uint64_t) o->frames * 1000000000ULL / o->rate;
         run->deadline_ns = run->period_ns * (o->periods - 1);
         run->work_ns = run->period_ns * o->load_percent / 100;
@@ -41,37 +41,11 @@ int run_init(struct run *run, const struct latency_options *o) {
 }
 
 void run_done(struct run *run) {
-        for (size_t i = 0; i < run->n_watched; i++)
-                switches_done(&run->watched[i]);
+        watch_done(&run->watch);
         for (size_t i = 0; i < run->n_rows; i++)
                 free(run->rows[i].samples);
         free(run->rows);
         run->rows = NULL;
-}
-
-void run_watch(struct run *run) {
-        cpu_set_t set;
-        int r;
-
-        CPU_ZERO(&set);
-        if (run->options->cpu >= 0)
-                CPU_SET((size_t) run->options->cpu, &set);
-        else if (sched_getaffinity(0, sizeof(set), &set) < 0)
-                return;
-        for (int cpu = 0; cpu < CPU_SETSIZE && run->n_watched < WATCHED_MAX; cpu++) {
-                if (!CPU_ISSET((size_t) cpu, &set))
-                        continue;
-                r = switches_open(&run->watched[run->n_watched], cpu);
-                run->watch_error = r;
-                if (r < 0)
-                        return;
-                run->n_watched++;
-        }
-}
-
-static void read_switches(struct run *run) {
-        for (size_t i = 0; i < run->n_watched; i++)
-                switches_read(&run->watched[i]);
 }
 
 /* A calibrated amount of work, and as much of a slice's cycles as fit in @duration_ns. */
@@ -103,13 +77,9 @@ static void note(struct run *run, struct row *row, const struct loop *loop,
         noted = &row->noted[row->n_noted++];
         noted->overrun = *overrun;
         noted->cause = overrun_split(overrun, run->work_ns, &noted->split);
-        for (size_t i = 0; i < run->n_watched; i++) {
-                if (run->watched[i].cpu != overrun->cpu)
-                        continue;
-                noted->n_culprits = switches_culprits(&run->watched[i], overrun->due, overrun->done,
-                                                      loop->tid, noted->culprits);
-                noted->incomplete = run->watched[i].lost > 0;
-        }
+        noted->n_culprits = watch_culprits(&run->watch, overrun->cpu, overrun->due, overrun->done,
+                                           loop->tid, LOOP_COMM, noted->culprits,
+                                           &noted->incomplete);
 }
 
 static void collect(struct run *run, struct row *row, const struct loop *loop) {
@@ -142,9 +112,7 @@ static int run_slice(struct run *run, struct row *row, struct variant *variant,
         if (r < 0)
                 return r;
 
-        read_switches(run);
-        for (size_t i = 0; i < run->n_watched; i++)
-                switches_clear(&run->watched[i]);
+        watch_begin(&run->watch);
         counters_read(&before[0], run->options->cpu);
         r = loop_start(loop);
         if (r < 0) {
@@ -153,10 +121,11 @@ static int run_slice(struct run *run, struct row *row, struct variant *variant,
         }
         while (!atomic_load(&loop->ended)) {
                 sleep_ms(10);
-                read_switches(run);
+                watch_read(&run->watch);
         }
         loop_join(loop);
-        read_switches(run);
+        if (loop->n_overruns > 0)
+                watch_end(&run->watch, loop->end_ns);
         counters_read(&before[1], run->options->cpu);
         if (loop->granted.error < 0)
                 variant_refused(variant, &loop->granted);
@@ -242,8 +211,10 @@ int run_all(struct run *run) {
         variants_make(run);
         run->units = loop_calibrate(run->work_ns);
         r = make_rows(run);
-        for (size_t i = 0; i < o->n_loads && r >= 0 && !interrupted; i++)
+        for (size_t i = 0; i < o->n_loads && r >= 0 && !interrupted; i++) {
+                watch_ask_broker(&run->watch, o->grant.socket, o->cpu, o->ask);
                 r = run_load(run, &run->rows[i * run->n_variants], i, o->n_loads);
+        }
         if (isatty(STDERR_FILENO))
                 fputs("\r\033[K", stderr);
         run->interrupted = interrupted;

@@ -10,11 +10,10 @@
 #include "client/latency/counters.h"
 #include "client/latency/loop.h"
 #include "client/latency/options.h"
-#include "client/latency/switches.h"
+#include "client/latency/watch.h"
 
 #define VARIANTS_MAX 16
 #define NOTED_MAX    64 /* overruns of a row that are told of */
-#define WATCHED_MAX  64 /* CPUs whose switches are recorded */
 
 struct variant {
         char name[32];
@@ -64,9 +63,7 @@ struct run {
         size_t n_variants;
         struct row *rows; /* owned; load by load */
         size_t n_rows;
-        struct switches watched[WATCHED_MAX];
-        size_t n_watched;
-        int watch_error; /* why nobody can be named; 0: they can */
+        struct watch watch; /* who had the CPU */
         bool locked;
         bool interrupted;
         int max_sectors_kb; /* of the disk; -1: none */
@@ -76,10 +73,6 @@ struct run {
 
 int run_init(struct run *run, const struct latency_options *options);
 void run_done(struct run *run);
-
-/* Opens the records of switches: to be called with the rights there are, before they are dropped.
- */
-void run_watch(struct run *run);
 
 /* Errors: -ENOMEM, those of fork(2). */
 int run_all(struct run *run);

@@ -263,7 +263,9 @@ static int call_timeout_ms(const struct rtgrant *handle, const struct call *call
         bool asks = (request->header.verb == WIRE_ACQUIRE &&
                      (request->acquire.flags & WIRE_ACQUIRE_MAY_ASK)) ||
                     (request->header.verb == WIRE_UPDATE &&
-                     (request->update.flags & WIRE_ACQUIRE_MAY_ASK));
+                     (request->update.flags & WIRE_ACQUIRE_MAY_ASK)) ||
+                    (request->header.verb == WIRE_OBSERVE &&
+                     (request->observe.flags & WIRE_OBSERVE_MAY_ASK));
 
         return asks && handle->timeout_ms < ASKING_MS ? ASKING_MS : handle->timeout_ms;
 }

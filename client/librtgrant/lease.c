@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What is done with a lease by its id, and the administrator's verbs without one. */
+/* What is answered by a plain answer: what is done with a lease by its id, verbs without one. */
 
 #include <string.h>
 
@@ -81,4 +81,19 @@ int rtgrant_reload(struct rtgrant *handle, struct rtgrant_answer *ret_answer) {
 
 int rtgrant_restore_all(struct rtgrant *handle, struct rtgrant_answer *ret_answer) {
         return call_plain(handle, WIRE_RESTORE_ALL, ret_answer);
+}
+
+int rtgrant_observe(struct rtgrant *handle, int cpu, unsigned flags,
+                    struct rtgrant_answer *ret_answer) {
+        union wire_request request = {
+                .observe.header.size = sizeof(request.observe),
+                .observe.header.verb = WIRE_OBSERVE,
+                .observe.flags = flags & RTGRANT_MAY_ASK ? WIRE_OBSERVE_MAY_ASK : 0,
+                .observe.cpu = (uint32_t) cpu,
+        };
+
+        if (cpu < 0 || (flags & ~(unsigned) RTGRANT_MAY_ASK) != 0)
+                return -EINVAL;
+
+        return call_for_answer(handle, &request, ret_answer);
 }

@@ -18,6 +18,8 @@ union wire_request {
         struct wire_lease_ref lease;
         struct wire_plain plain;
         struct wire_list list;
+        struct wire_observe observe;
+        struct wire_occupants occupants;
 };
 
 /* A reply with an array at its end; as long as a record can be. */

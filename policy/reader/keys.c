@@ -78,6 +78,8 @@ const struct key broker_keys[_BROKER_KEY_MAX] = {
                                                                    system_threads_per_user_max),
                                                 .min = 1, .max = 1000000,
                                                 .range = "1 to 1000000" },
+        BROKER_KEY(OBSERVE_GROUPS) = { "ObserveGroups", "", .parse = parse_groups,
+                                       .offset = offsetof(struct policy, observe_groups) },
 };
 
 const struct key role_keys[_ROLE_KEY_MAX] = {

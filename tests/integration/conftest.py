@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import daemon as daemon_module
+import hogs
 import kernel
 from interrupts import Line, real_threads
 from resources import Disk
@@ -227,3 +228,10 @@ def lines():
     yield lines
     for line, (policy, priority, nice, reset) in zip(lines, was):
         kernel.sched_setattr(line.tid, policy, priority, nice, 1 if reset else 0)
+
+
+@pytest.fixture
+def planted_hog():
+    hog = hogs.PlantedHog()
+    yield hog
+    hog.close()

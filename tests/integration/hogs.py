@@ -5,6 +5,8 @@ import contextlib
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 
 import kernel
@@ -127,3 +129,60 @@ class Hog:
     def n_switches(self):
         """How often it went to sleep by itself."""
         return int(kernel.status(self.pid, "voluntary_ctxt_switches"))
+
+
+# Runs now and then for 5 ms of its own time, above what is measured, and says from when to when, ns of
+# CLOCK_MONOTONIC; ends by itself in any case.
+HOG = """
+import ctypes, os, resource, sys, time
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+ctypes.CDLL(None).prctl(15, b"planted-hog", 0, 0, 0)
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+resource.setrlimit(resource.RLIMIT_RTTIME, (500000, 500000))
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
+print("ready", flush=True)
+while True:
+    begin, end = time.monotonic_ns(), time.thread_time_ns() + 5000000
+    while time.thread_time_ns() < end:
+        pass
+    os.write(1, f"{begin} {time.monotonic_ns()}\\n".encode())
+    time.sleep(0.05)
+"""
+
+
+class PlantedHog:
+    """That on the last CPU, and when it ran."""
+
+    def __init__(self):
+        self._process = subprocess.Popen([sys.executable, "-c", HOG, str(CPU)],
+                                         stdout=subprocess.PIPE)
+        assert self._process.stdout.readline() == b"ready\n"
+
+    def end(self):
+        """Returns [(begin, end)]."""
+        self._process.kill()
+        lines = self._process.stdout.read().decode().splitlines()
+        self._process.wait()
+        self._process.stdout.close()
+        return [tuple(map(int, line.split())) for line in lines]
+
+    def close(self):
+        if self._process.returncode is None:
+            self.end()
+
+
+def told_of(report, runs, variant="with"):
+    """[(µs that are told of the planted hog, µs that it had by its own account)] for each overrun
+    of a report of rtgrant-latency in which it ran most of its 5 ms."""
+    found = []
+    for row in report["rows"]:
+        for overrun in row["overrun_list"] if row["variant"] == variant else []:
+            begin = overrun["time_ns"]
+            end = begin + 1000 * (report["deadline_us"] + overrun["too_late_us"])
+            real = sum(max(0, min(end, last) - max(begin, first)) for first, last in runs) / 1000
+            if real < 3000 or overrun["incomplete"]:
+                continue
+            told = [one["us"] for one in overrun["culprits"] if one["comm"] == "planted-hog"]
+            found.append((sum(told), real))
+    return found

@@ -22,6 +22,8 @@ RELOAD = 9
 RESTORE_ALL = 10
 POLICY = 11
 WHY = 12
+OBSERVE = 13
+OCCUPANTS = 14
 REPLY = 0x8000
 EVENT = 0x4000
 
@@ -74,6 +76,8 @@ OFFERS_MAX = 16
 LEASES_MAX = 11
 POLICY_ENTRIES_MAX = 9
 STEPS_MAX = 22
+OCCUPANTS_MAX = 5
+OBSERVE_MAY_ASK = 1
 
 REASONS = {
     "none": 0,
@@ -195,6 +199,8 @@ RECORDS = {
     "lease_ref": (("id", "16b"), ("lifetime_s", "I"), ("padding", "I")),
     "plain": (),
     "list": (("flags", "Q"), ("after", "Q")),
+    "observe": (("flags", "Q"), ("cpu", "I"), ("padding", "I")),
+    "occupants": (("from_ns", "Q"), ("to_ns", "Q")),
     "answer": (
         ("reason", "I"),
         ("flags", "I"),
@@ -262,6 +268,15 @@ RECORDS = {
         ("step_size", "I"),
         ("padding", "I"),
         ("steps", STEPS_MAX, "step"),
+    ),
+    "occupants_reply": (
+        ("reason", "I"),
+        ("n_occupants", "I"),
+        ("since_ns", "Q"),
+        ("until_ns", "Q"),
+        ("occupant_size", "I"),
+        ("padding", "I"),
+        ("occupants", OCCUPANTS_MAX, "occupant"),
     ),
     "event": (
         ("kind", "I"),
@@ -333,6 +348,7 @@ PARTS = {
         ("asked", "q"),
         ("limit", "q"),
     ),
+    "occupant": (("ns", "Q"), ("comm", "64s")),
     "policy_entry": (("section", "40s"), ("key", "32s"), ("value", "200s"), ("origin", "160s")),
 }
 
@@ -349,8 +365,11 @@ REQUESTS = {
     RESTORE_ALL: "plain",
     POLICY: "list",
     WHY: "acquire",
+    OBSERVE: "observe",
+    OCCUPANTS: "occupants",
 }
-REPLIES = {HELLO: "hello_reply", LIST: "list_reply", POLICY: "policy_reply", WHY: "why_reply"}
+REPLIES = {HELLO: "hello_reply", LIST: "list_reply", POLICY: "policy_reply", WHY: "why_reply",
+           OCCUPANTS: "occupants_reply"}
 
 
 def layout(name):
@@ -431,6 +450,9 @@ def decode(data):
         record.leases = array("lease", record.leases, record.n_leases, record.lease_size)
     elif name == "why_reply":
         record.steps = array("step", record.steps, record.n_steps, record.step_size)
+    elif name == "occupants_reply":
+        record.occupants = array("occupant", record.occupants, record.n_occupants,
+                                 record.occupant_size)
     elif name == "policy_reply":
         record.entries = array("policy_entry", record.entries, record.n_entries, record.entry_size)
     return record

@@ -45,6 +45,12 @@ static void print_requests(void) {
 
         RECORD(list);
         FIELD(list, flags), FIELD(list, after);
+
+        RECORD(observe);
+        FIELD(observe, flags), FIELD(observe, cpu), FIELD(observe, padding);
+
+        RECORD(occupants);
+        FIELD(occupants, from_ns), FIELD(occupants, to_ns);
 }
 
 static void print_replies(void) {
@@ -115,6 +121,15 @@ static void print_listings(void) {
         FIELD(policy_reply, policy_generation), FIELD(policy_reply, entry_size);
         FIELD(policy_reply, entries);
 
+        RECORD(occupant);
+        FIELD(occupant, ns), FIELD(occupant, comm);
+
+        RECORD(occupants_reply);
+        FIELD(occupants_reply, reason), FIELD(occupants_reply, n_occupants);
+        FIELD(occupants_reply, since_ns), FIELD(occupants_reply, until_ns);
+        FIELD(occupants_reply, occupant_size), FIELD(occupants_reply, padding);
+        FIELD(occupants_reply, occupants);
+
         RECORD(event);
         FIELD(event, kind), FIELD(event, reason), FIELD(event, n_lost), FIELD(event, lease);
         FIELD(event, text);
@@ -124,7 +139,7 @@ static void print_numbers(void) {
         NUMBER(VERSION), NUMBER(RECORD_MAX);
         NUMBER(HELLO), NUMBER(ACQUIRE), NUMBER(UPDATE), NUMBER(RENEW), NUMBER(RELEASE);
         NUMBER(LIST), NUMBER(WATCH), NUMBER(REVOKE), NUMBER(RELOAD), NUMBER(RESTORE_ALL);
-        NUMBER(POLICY), NUMBER(WHY), NUMBER(REPLY), NUMBER(EVENT);
+        NUMBER(POLICY), NUMBER(WHY), NUMBER(OBSERVE), NUMBER(OCCUPANTS), NUMBER(REPLY), NUMBER(EVENT);
         NUMBER(WANT_SCHED), NUMBER(WANT_NICE), NUMBER(WANT_MEMLOCK), NUMBER(WANT_CPU_LATENCY);
         NUMBER(WANT_IRQ), NUMBER(WANT_BLOCK_QUEUE);
         NUMBER(LIFETIME_THREAD), NUMBER(LIFETIME_CONNECTION), NUMBER(LIFETIME_SECONDS);
@@ -139,6 +154,7 @@ static void print_numbers(void) {
         NUMBER(EVENT_GRANTED), NUMBER(EVENT_UPDATED), NUMBER(EVENT_ENDED), NUMBER(EVENT_REVOKED);
         NUMBER(EVENT_CHANGED), NUMBER(EVENT_LOWERED);
         NUMBER(OFFERS_MAX), NUMBER(LEASES_MAX), NUMBER(POLICY_ENTRIES_MAX), NUMBER(STEPS_MAX);
+        NUMBER(OCCUPANTS_MAX), NUMBER(OBSERVE_MAY_ASK);
 }
 
 static void print_reasons(void) {

@@ -18,6 +18,7 @@ static const size_t sizes[] = {
         [WIRE_RENEW] = 40,  [WIRE_RELEASE] = 40,     [WIRE_LIST] = 32,
         [WIRE_WATCH] = 32,  [WIRE_REVOKE] = 40,      [WIRE_RELOAD] = 16,
         [WIRE_POLICY] = 32, [WIRE_WHY] = sizeof(struct wire_acquire), [WIRE_RESTORE_ALL] = 16,
+        [WIRE_OBSERVE] = 32, [WIRE_OCCUPANTS] = 32,
 };
 
 static bool is_zero(const void *from, size_t size) {
@@ -146,7 +147,7 @@ static void check_request(const union wire_request *request, const char *record,
 
         REQUIRE(request->header.size == size && size <= WIRE_RECORD_MAX);
         REQUIRE(request->header.version == WIRE_VERSION);
-        REQUIRE(verb >= WIRE_HELLO && verb <= WIRE_WHY);
+        REQUIRE(verb >= WIRE_HELLO && verb <= WIRE_OCCUPANTS);
         REQUIRE(size >= sizes[verb] && memcmp(request, record, sizes[verb]) == 0);
         REQUIRE(is_zero(record + sizes[verb], size - sizes[verb]));
         REQUIRE(is_zero((const uint8_t *) request + sizes[verb], sizeof(*request) - sizes[verb]));

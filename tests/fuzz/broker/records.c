@@ -44,6 +44,8 @@ static const struct form forms[] = {
         { WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
         { WIRE_POLICY, sizeof(struct wire_list) },
         { WIRE_WHY, sizeof(struct wire_acquire) },
+        { WIRE_OBSERVE, sizeof(struct wire_observe) },
+        { WIRE_OCCUPANTS, sizeof(struct wire_occupants) },
 };
 
 static uint64_t some_id(struct source *s) {
@@ -113,6 +115,20 @@ static void fill_body(struct source *s, uint16_t verb, uint8_t *bytes) {
 
                 l->flags = one_in(s, 8);
                 l->after = one_in(s, 2) ? 0 : one_in(s, 2) ? below(s, 100) : next(s);
+                break;
+        }
+        case WIRE_OBSERVE: {
+                struct wire_observe *o = (struct wire_observe *) bytes;
+
+                o->flags = one_in(s, 8);
+                o->cpu = one_in(s, 2) ? 0 : (uint32_t) next(s);
+                break;
+        }
+        case WIRE_OCCUPANTS: {
+                struct wire_occupants *o = (struct wire_occupants *) bytes;
+
+                o->from_ns = one_in(s, 2) ? 0 : next(s);
+                o->to_ns = one_in(s, 2) ? o->from_ns + below(s, 200000000) : next(s);
                 break;
         }
         default:

@@ -34,6 +34,8 @@ static const struct form forms[] = {
         { "RESTORE_ALL", WIRE_RESTORE_ALL, sizeof(struct wire_plain) },
         { "POLICY", WIRE_POLICY, sizeof(struct wire_list) },
         { "WHY", WIRE_WHY, sizeof(struct wire_acquire) },
+        { "OBSERVE", WIRE_OBSERVE, sizeof(struct wire_observe) },
+        { "OCCUPANTS", WIRE_OCCUPANTS, sizeof(struct wire_occupants) },
 };
 
 /* A record in memory of its very size, for the address sanitizer; every byte of it is set. */
@@ -204,7 +206,7 @@ struct verb_case {
 
 static const struct verb_case verb_cases[] = {
         { "verb 0", 0 },
-        { "the verb behind the last", WIRE_WHY + 1 },
+        { "the verb behind the last", WIRE_OCCUPANTS + 1 },
         { "a verb of the far future", 0x3fff },
         { "a reply", WIRE_HELLO | WIRE_REPLY },
         { "an event", WIRE_EVENT },

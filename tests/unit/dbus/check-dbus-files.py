@@ -27,6 +27,7 @@ ACTIONS = {
     "org.rtgrant.cpu-latency": PASSWORD,
     "org.rtgrant.irq": PASSWORD,
     "org.rtgrant.block-queue": PASSWORD,
+    "org.rtgrant.observe": PASSWORD,
     "org.rtgrant.manage": ("auth_admin", "auth_admin", "auth_admin_keep"),
     "org.freedesktop.RealtimeKit1.acquire-high-priority": ("no", "yes", "yes"),
     "org.freedesktop.RealtimeKit1.acquire-real-time": ("no", "yes", "yes"),

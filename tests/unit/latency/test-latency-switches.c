@@ -7,13 +7,15 @@
 #include <cmocka.h>
 
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "client/latency/switches.h"
+#include "perf/switches.h"
 
 #define SELF  4000001 /* beyond what the kernel numbers, so that /proc has none of them */
 #define HOG   4000002
 #define CHILD 4000003
+#define ROOM  1000
 
 static bool add(struct switches *s, uint32_t type, uint16_t misc, const void *body, size_t size,
                 uint32_t tid, uint64_t time) {
@@ -48,7 +50,9 @@ static void name(struct switches *s, uint32_t tid, const char *comm) {
 static int setup(void **state) {
         static struct switches s;
 
-        assert_int_equal(switches_init(&s, 0), 0);
+        const struct switches_room room = { 0, ROOM, 64, 8 };
+
+        assert_int_equal(switches_init(&s, 0, &room), 0);
         *state = &s;
         return 0;
 }
@@ -80,13 +84,27 @@ static void test_who_had_the_cpu(void **state) {
         assert_int_equal(c[0].ns, 100);
 }
 
-static void test_switching_out_says_nothing_new(void **state) {
+static void test_who_follows(void **state) {
         struct switches *s = *state;
-        uint32_t other[2] = { 0 };
+        struct culprit c[CULPRITS_MAX];
+        uint32_t nobody[2] = { 0, 0 }, gone[2] = { UINT32_MAX, UINT32_MAX }, self[2] = { SELF, SELF };
 
-        assert_true(add(s, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, other,
-                        sizeof(other), HOG, 5));
-        assert_int_equal(s->n, 0);
+        name(s, HOG, "the-hog");
+        switch_to(s, HOG, 5);
+        assert_true(add(s, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, nobody,
+                        sizeof(nobody), HOG, 10));
+        assert_int_equal(switches_culprits(s, 5, 100, SELF, c), 2);
+        assert_string_equal(c[0].comm, "idle");
+        assert_int_equal(c[0].ns, 90);
+        assert_int_equal(c[1].ns, 5);
+        assert_true(add(s, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, self,
+                        sizeof(self), 0, 20));
+        switch_to(s, SELF, 20); /* the same, from its own side */
+        assert_int_equal(s->n, 3);
+        assert_true(add(s, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, gone,
+                        sizeof(gone), SELF, 30));
+        assert_int_equal(s->list[3].tid, 0);
+        assert_false(add(s, PERF_RECORD_SWITCH_CPU_WIDE, 0, NULL, 0, HOG, 40));
 }
 
 static void test_children_and_new_names(void **state) {
@@ -111,16 +129,38 @@ static void test_children_and_new_names(void **state) {
         assert_int_equal(c[1].tid, HOG);
         assert_string_equal(c[2].comm, "make");
         assert_int_equal(c[2].tid, CHILD);
+
+        assert_int_equal(switches_culprits(s, 10, 100, -1, c), 2);
+        assert_string_equal(c[0].comm, "make"); /* both */
+        assert_int_equal(c[0].ns, 50);
+        assert_int_equal(c[0].tid, 0);
 }
 
 static void test_lost_records_are_counted(void **state) {
         struct switches *s = *state;
         uint64_t body[2] = { 1, 42 };
 
-        assert_true(add(s, PERF_RECORD_LOST, 0, body, sizeof(body), 0, 0));
+        assert_true(add(s, PERF_RECORD_LOST, 0, body, sizeof(body), 0, 99));
         assert_int_equal(s->lost, 42);
+        assert_true(switches_are_incomplete(s, 98));
+        assert_false(switches_are_incomplete(s, 99));
         switches_clear(s);
         assert_int_equal(s->lost, 0);
+}
+
+static void test_who_has_the_cpu_is_not_forgotten(void **state) {
+        struct switches *s = *state;
+        struct culprit c[CULPRITS_MAX];
+
+        name(s, HOG, "the-hog");
+        switch_to(s, SELF, 100);
+        switch_to(s, HOG, 1000);
+        switches_clear(s);
+        assert_int_equal(s->n, 1);
+        assert_int_equal(switches_culprits(s, 2000, 2500, SELF, c), 1);
+        assert_string_equal(c[0].comm, "the-hog");
+        assert_int_equal(c[0].ns, 500);
+        assert_true(switches_are_incomplete(s, 999));
 }
 
 static void test_what_is_no_record(void **state) {
@@ -142,19 +182,38 @@ static void test_what_is_no_record(void **state) {
 static void test_it_is_bounded(void **state) {
         struct switches *s = *state;
 
-        for (uint64_t i = 0; i < SWITCHES_MAX + 10; i++)
-                switch_to(s, 0, i);
-        assert_int_equal(s->n, SWITCHES_MAX);
-        assert_int_equal(s->lost, 10);
+        assert_false(switches_are_incomplete(s, 0));
+        for (uint64_t i = 0; i < ROOM + 10; i++)
+                switch_to(s, i % 2 ? SELF : HOG, i);
+        assert_int_equal(s->n, ROOM / 2 + 10);
+        assert_int_equal(s->list[0].time_ns, ROOM / 2); /* the newest are kept */
+        assert_true(switches_are_incomplete(s, ROOM / 2 - 1));
+        assert_false(switches_are_incomplete(s, ROOM / 2));
+}
+
+static void test_so_are_its_names(void **state) {
+        struct switches *s = *state;
+        struct culprit c[CULPRITS_MAX];
+        char text[16];
+
+        for (uint32_t i = 0; i < 100; i++) {
+                (void) snprintf(text, sizeof(text), "name %u", i);
+                name(s, HOG + i, text);
+        }
+        switch_to(s, HOG + 99, 10);
+        assert_int_equal(s->n_texts, 8);
+        assert_int_equal(switches_culprits(s, 10, 20, SELF, c), 1);
+        assert_string_equal(c[0].comm, "?");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_who_had_the_cpu),        TEST(test_switching_out_says_nothing_new),
+                TEST(test_who_had_the_cpu),        TEST(test_who_follows),
                 TEST(test_children_and_new_names), TEST(test_lost_records_are_counted),
                 TEST(test_what_is_no_record),      TEST(test_it_is_bounded),
+                TEST(test_so_are_its_names),       TEST(test_who_has_the_cpu_is_not_forgotten),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

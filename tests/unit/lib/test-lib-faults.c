@@ -154,7 +154,7 @@ static void test_time_out(void **state) {
 /* As if the user were asked: longer than the time-out. */
 static void script_asking(struct fake_broker *broker) {
         (void) fake_receive(broker);
-        (void) usleep(300000);
+        (void) usleep(900000);
         fake_reply(broker, &(struct wire_answer) { .reason = RTGRANT_REASON_NOT_AUTHORIZED },
                    sizeof(struct wire_answer));
         (void) fake_receive(broker);
@@ -171,11 +171,11 @@ static void test_asking_the_user_is_waited_for(void **state) {
         struct rtgrant_answer answer = { .size = sizeof(answer) };
         struct session f;
 
-        session_start(&f, script_asking, NULL, 50);
+        session_start(&f, script_asking, NULL, 500);
         assert_int_equal(rtgrant_acquire(f.handle, &request, &answer), -EPERM);
         session_stop(&f);
 
-        session_start(&f, script_asking, NULL, 50);
+        session_start(&f, script_asking, NULL, 500);
         request.flags = 0;
         assert_int_equal(rtgrant_acquire(f.handle, &request, &answer), -ETIMEDOUT);
         session_stop(&f);

@@ -168,6 +168,7 @@ static void test_defaults(void **state) {
         assert_int_equal(p->realtimekit_policy, SCHED_RR);
         assert_int_equal(p->realtimekit_rttime_us, 200000);
         assert_false(p->realtimekit_rttime_unset);
+        assert_false(p->observe_groups.everybody || p->observe_groups.n_ids > 0);
         for (size_t i = 0; i < _BROKER_KEY_MAX; i++)
                 assert_null(p->rules[i].file);
 
@@ -194,7 +195,7 @@ static void test_every_key_arrives(void **state) {
                 "UserNamespaces=yes\r\nReserveCPU=21%\r\nCPUPerUser=22%\r\nBackOff=23s\r\nBackOffMax=24min\r\nLogLevel=debug\r\nAuthority=polkit\r\n"
                 "RealtimeKitRole=a\r\nRealtimeKitPolicy=fifo\r\nRealtimeKitRTTime=19ms\r\n"
                 "RealtimeKitRTTimeUnset=accept\r\nMemlockMax=64M\r\n"
-                "SystemThreadsPerUser=20\r\n"
+                "SystemThreadsPerUser=20\r\nObserveGroups=root 9\r\n"
                 "  [Role a]  \r\nPriority=90\r\n"
                 "[Role b]\r\n\tDescription =\t Gr\xc3\xbc\xc3\x9f Gott \r\nPolicy=rr\tother\r\n"
                 "Priority=21-42\r\nNice=-13\r\nThreadsPerUser=5\r\nLifetimeMax=2min\r\n"
@@ -232,6 +233,8 @@ static void test_every_key_arrives(void **state) {
         assert_int_equal(p->realtimekit_rttime_us, 19000);
         assert_true(p->realtimekit_rttime_unset);
         assert_int_equal(p->memlock_max, 64 << 20);
+        assert_int_equal(p->observe_groups.n_ids, 2);
+        assert_int_equal(p->observe_groups.ids[1], 9);
         for (unsigned i = 0; i < _BROKER_KEY_MAX; i++)
                 assert_int_equal(p->rules[i].line, 2 + i);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "client/latency/switches.h"
+#include "perf/switches.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RING_BYTES (1U << 20)
-#define TEXTS_MAX  4096
-#define TASKS_MAX  256 /* that are told apart in one window */
+#define TASKS_MAX 512 /* slots for those that are told apart in one window; a power of two */
+
+/* Of texts. */
+#define TEXT_IDLE    0
+#define TEXT_UNKNOWN 1
 
 /* What sample_id_all appends to each record for PERF_SAMPLE_TID | PERF_SAMPLE_TIME. */
 struct sample_id {
@@ -25,16 +27,25 @@ struct sample_id {
 };
 
 static struct name *name_slot(const struct switches *s, int32_t tid) {
-        return &s->names[(uint32_t) tid % NAMES_MAX];
+        return &s->names[(uint32_t) tid % s->room.n_names];
 }
 
-static void set_name(struct switches *s, int32_t tid, const char *comm, size_t size) {
-        struct name *name = name_slot(s, tid);
-        size_t n = strnlen(comm, size < COMM_SIZE - 1 ? size : COMM_SIZE - 1);
+static uint32_t intern(struct switches *s, const char comm[COMM_SIZE]) {
+        for (uint32_t i = 0; i < s->n_texts; i++)
+                if (strcmp(s->texts[i], comm) == 0)
+                        return i;
+        if (s->n_texts == s->room.n_texts)
+                return TEXT_UNKNOWN;
+        memcpy(s->texts[s->n_texts], comm, COMM_SIZE);
+        return s->n_texts++;
+}
 
-        name->tid = tid;
-        memset(name->comm, 0, sizeof(name->comm));
-        memcpy(name->comm, comm, n);
+static void set_name(struct switches *s, int32_t tid, const char *text, size_t size) {
+        size_t n = strnlen(text, size < COMM_SIZE - 1 ? size : COMM_SIZE - 1);
+        char comm[COMM_SIZE] = "";
+
+        memcpy(comm, text, n);
+        *name_slot(s, tid) = (struct name){ tid, intern(s, comm) };
 }
 
 /* Names of threads that began before us, or elsewhere. */
@@ -54,52 +65,49 @@ static void read_name(struct switches *s, int32_t tid) {
         set_name(s, tid, n > 0 ? comm : "?", sizeof(comm));
 }
 
-static uint32_t intern(struct switches *s, const char *comm) {
-        for (uint32_t i = 0; i < s->n_texts; i++)
-                if (strcmp(s->texts[i], comm) == 0)
-                        return i;
-        if (s->n_texts == TEXTS_MAX)
-                return 1;
-        memcpy(s->texts[s->n_texts], comm, COMM_SIZE);
-        return s->n_texts++;
+static uint32_t find_name(struct switches *s, int32_t tid) {
+        if (tid == 0)
+                return TEXT_IDLE;
+        if (name_slot(s, tid)->tid != tid)
+                read_name(s, tid);
+        return name_slot(s, tid)->text;
 }
 
-static uint32_t find_name(struct switches *s, int32_t tid) {
-        struct name *name = name_slot(s, tid);
+/* What is asked about is seldom long ago. */
+static void drop_older_half(struct switches *s) {
+        size_t half = s->n / 2;
 
-        if (tid == 0)
-                return 0;
-        if (name->tid != tid)
-                read_name(s, tid);
-        return intern(s, name->comm);
+        memmove(s->list, s->list + half, (s->n - half) * sizeof(*s->list));
+        s->n -= half;
+        s->since_ns = s->list[0].time_ns;
 }
 
 static void add(struct switches *s, int32_t tid, uint64_t time_ns) {
-        if (s->n == SWITCHES_MAX) {
-                s->lost++;
-                return;
-        }
+        if (s->n > 0 && s->list[s->n - 1].tid == tid)
+                return; /* told already by the one before it */
+        if (s->n == s->room.n_switches)
+                drop_older_half(s);
         s->list[s->n++] = (struct switch_in){ time_ns, tid, find_name(s, tid) };
 }
 
-int switches_init(struct switches *s, int cpu) {
-        *s = (struct switches){ .cpu = cpu, .fd = -1 };
-        s->list = calloc(SWITCHES_MAX, sizeof(*s->list));
-        s->names = calloc(NAMES_MAX, sizeof(*s->names));
-        s->texts = calloc(TEXTS_MAX, sizeof(*s->texts));
+int switches_init(struct switches *s, int cpu, const struct switches_room *room) {
+        *s = (struct switches){ .cpu = cpu, .fd = -1, .room = *room };
+        s->list = calloc(room->n_switches, sizeof(*s->list));
+        s->names = calloc(room->n_names, sizeof(*s->names));
+        s->texts = calloc(room->n_texts, sizeof(*s->texts));
         if (!s->list || !s->names || !s->texts) {
                 switches_done(s);
                 return -ENOMEM;
         }
-        memcpy(s->texts[0], "idle", 5);
-        memcpy(s->texts[1], "?", 2);
+        memcpy(s->texts[TEXT_IDLE], "idle", 5);
+        memcpy(s->texts[TEXT_UNKNOWN], "?", 2);
         s->n_texts = 2;
         return 0;
 }
 
 void switches_done(struct switches *s) {
         if (s->ring)
-                (void) munmap(s->ring, s->ring_size + (size_t) sysconf(_SC_PAGESIZE));
+                (void) munmap(s->ring, s->room.ring_bytes + (size_t) sysconf(_SC_PAGESIZE));
         if (s->fd >= 0)
                 (void) close(s->fd);
         free(s->list);
@@ -108,12 +116,14 @@ void switches_done(struct switches *s) {
         *s = (struct switches){ .fd = -1 };
 }
 
-int switches_open(struct switches *s, int cpu) {
+int switches_open(struct switches *s, int cpu, const struct switches_room *room) {
         struct perf_event_attr attr = {
                 .type = PERF_TYPE_SOFTWARE,
                 .size = sizeof(attr),
                 .config = PERF_COUNT_SW_DUMMY,
                 .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+                .exclude_kernel = 1,
+                .exclude_hv = 1,
                 .sample_id_all = 1,
                 .context_switch = 1,
                 .comm = 1,
@@ -121,21 +131,25 @@ int switches_open(struct switches *s, int cpu) {
                 .use_clockid = 1,
                 .clockid = CLOCK_MONOTONIC,
         };
+        struct timespec now;
         int r;
 
-        r = switches_init(s, cpu);
+        r = switches_init(s, cpu, room);
         if (r < 0)
                 return r;
-        s->fd = (int) syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+        /* -1 in all 64 bits: the broker's filter lets it be called for nobody's thread */
+        s->fd = (int) syscall(SYS_perf_event_open, &attr, -1L, (long) cpu, -1L,
+                              (long) PERF_FLAG_FD_CLOEXEC);
         if (s->fd < 0)
                 goto fail;
-        s->ring_size = RING_BYTES;
-        s->ring = mmap(NULL, s->ring_size + (size_t) sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
-                       MAP_SHARED, s->fd, 0);
+        s->ring = mmap(NULL, room->ring_bytes + (size_t) sysconf(_SC_PAGESIZE),
+                       PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
         if (s->ring == MAP_FAILED) {
                 s->ring = NULL;
                 goto fail;
         }
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        s->since_ns = (uint64_t) now.tv_sec * 1000000000ULL + (uint64_t) now.tv_nsec;
         return 0;
 
 fail:
@@ -153,16 +167,21 @@ static void add_comm(struct switches *s, const uint8_t *body, size_t size) {
 
 /* A new thread has the name of its maker until it takes another. */
 static void add_fork(struct switches *s, const uint8_t *body) {
-        const struct name *parent;
-        struct name copy;
         int32_t tid, ptid;
 
         memcpy(&tid, body + 8, sizeof(tid));
         memcpy(&ptid, body + 12, sizeof(ptid));
-        (void) find_name(s, ptid);
-        parent = name_slot(s, ptid);
-        copy = *parent;
-        set_name(s, tid, copy.comm, sizeof(copy.comm));
+        *name_slot(s, tid) = (struct name){ tid, find_name(s, ptid) };
+}
+
+/* Both sides are needed: of an idle task the kernel tells only whom it follows. */
+static void add_switch(struct switches *s, const uint8_t *body, bool out,
+                       const struct sample_id *id) {
+        int32_t tid = (int32_t) id->tid;
+
+        if (out)
+                memcpy(&tid, body + 4, sizeof(tid));
+        add(s, tid < 0 ? 0 : tid, id->time);
 }
 
 bool switches_add_record(struct switches *s, const void *record, size_t size) {
@@ -182,8 +201,9 @@ bool switches_add_record(struct switches *s, const void *record, size_t size) {
 
         switch (header.type) {
         case PERF_RECORD_SWITCH_CPU_WIDE:
-                if (!(header.misc & PERF_RECORD_MISC_SWITCH_OUT))
-                        add(s, (int32_t) id.tid, id.time);
+                if (body_size < 8)
+                        return false;
+                add_switch(s, body, header.misc & PERF_RECORD_MISC_SWITCH_OUT, &id);
                 return true;
         case PERF_RECORD_COMM:
                 if (body_size < 16)
@@ -200,6 +220,7 @@ bool switches_add_record(struct switches *s, const void *record, size_t size) {
                         return false;
                 memcpy(&lost, body + 8, sizeof(lost));
                 s->lost += lost;
+                s->since_ns = id.time;
                 return true;
         default:
                 return true;
@@ -216,7 +237,7 @@ static void copy_out(const uint8_t *data, size_t ring_size, uint64_t at, void *r
         memcpy((uint8_t *) ret + first, data, size - first);
 }
 
-void switches_read(struct switches *s) {
+bool switches_read(struct switches *s, size_t max) {
         struct perf_event_mmap_page *page = s->ring;
         struct perf_event_header header;
         uint8_t record[4096];
@@ -224,26 +245,35 @@ void switches_read(struct switches *s) {
         uint64_t head, tail;
 
         if (!page)
-                return;
+                return false;
         data = (const uint8_t *) s->ring + sysconf(_SC_PAGESIZE);
         head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
         tail = page->data_tail;
-        while (tail + sizeof(header) <= head) {
-                copy_out(data, s->ring_size, tail, &header, sizeof(header));
+        for (; tail + sizeof(header) <= head && max > 0; max--) {
+                copy_out(data, s->room.ring_bytes, tail, &header, sizeof(header));
                 if (header.size < sizeof(header))
                         break;
                 if (header.size <= sizeof(record)) {
-                        copy_out(data, s->ring_size, tail, record, header.size);
+                        copy_out(data, s->room.ring_bytes, tail, record, header.size);
                         (void) switches_add_record(s, record, header.size);
                 }
                 tail += header.size;
         }
         __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+        return max == 0 && tail < head;
 }
 
 void switches_clear(struct switches *s) {
-        s->n = 0;
         s->lost = 0;
+        if (s->n == 0)
+                return;
+        s->list[0] = s->list[s->n - 1];
+        s->n = 1;
+        s->since_ns = s->list[0].time_ns;
+}
+
+bool switches_are_incomplete(const struct switches *s, uint64_t from_ns) {
+        return from_ns < s->since_ns;
 }
 
 /* The last that began at or before @time_ns; 0 if none did. */
@@ -260,29 +290,38 @@ static size_t find_switch(const struct switches *s, uint64_t time_ns) {
         return low;
 }
 
-static void charge(struct culprit *all, size_t *n, const char *comm, int32_t tid, uint64_t ns) {
-        for (size_t i = 0; i < *n; i++)
-                if (all[i].tid == tid && strcmp(all[i].comm, comm) == 0) {
-                        all[i].ns += ns;
+struct share {
+        int32_t tid;
+        uint32_t name;
+        uint64_t ns; /* 0: free */
+};
+
+/* The time it takes must not depend on how many there are: the broker answers by it. */
+static void charge(struct share shares[TASKS_MAX], size_t *n, int32_t tid, uint32_t name,
+                   uint64_t ns) {
+        uint32_t i = ((uint32_t) tid * 31 + name) % TASKS_MAX;
+
+        while (shares[i].ns > 0 && (shares[i].tid != tid || shares[i].name != name))
+                i = (i + 1) % TASKS_MAX;
+        if (shares[i].ns == 0) {
+                if (*n == TASKS_MAX / 2)
                         return;
-                }
-        if (*n == TASKS_MAX)
-                return;
-        all[*n].tid = tid;
-        all[*n].ns = ns;
-        memcpy(all[*n].comm, comm, COMM_SIZE);
-        (*n)++;
+                (*n)++;
+        }
+        shares[i].tid = tid;
+        shares[i].name = name;
+        shares[i].ns += ns;
 }
 
 static int by_time(const void *a, const void *b) {
-        uint64_t x = ((const struct culprit *) a)->ns, y = ((const struct culprit *) b)->ns;
+        uint64_t x = ((const struct share *) a)->ns, y = ((const struct share *) b)->ns;
 
         return (x < y) - (x > y);
 }
 
 size_t switches_culprits(const struct switches *s, uint64_t from_ns, uint64_t to_ns, pid_t self,
                          struct culprit culprits[CULPRITS_MAX]) {
-        struct culprit all[TASKS_MAX];
+        struct share shares[TASKS_MAX] = { 0 };
         uint64_t begin, end;
         size_t n = 0;
 
@@ -291,11 +330,15 @@ size_t switches_culprits(const struct switches *s, uint64_t from_ns, uint64_t to
                 end = i + 1 < s->n && s->list[i + 1].time_ns < to_ns ? s->list[i + 1].time_ns
                                                                      : to_ns;
                 if (end > begin && s->list[i].tid != self)
-                        charge(all, &n, s->texts[s->list[i].name], s->list[i].tid, end - begin);
+                        charge(shares, &n, self < 0 ? 0 : s->list[i].tid, s->list[i].name,
+                               end - begin);
         }
-        qsort(all, n, sizeof(*all), by_time);
+        qsort(shares, TASKS_MAX, sizeof(*shares), by_time);
         if (n > CULPRITS_MAX)
                 n = CULPRITS_MAX;
-        memcpy(culprits, all, n * sizeof(*all));
+        for (size_t i = 0; i < n; i++) {
+                culprits[i] = (struct culprit){ .tid = shares[i].tid, .ns = shares[i].ns };
+                memcpy(culprits[i].comm, s->texts[shares[i].name], COMM_SIZE);
+        }
         return n;
 }

@@ -11,6 +11,7 @@
 #include "broker/decide.h"
 #include "broker/explain.h"
 #include "broker/guard/act.h"
+#include "broker/kernel-cause.h"
 #include "broker/kinds/resources.h"
 #include "broker/kinds/rttime.h"
 #include "broker/session.h"
@@ -248,6 +249,13 @@ static struct ask ask_of(const struct acquisition *a) {
         };
 }
 
+/* What can be known of the kernel's answer without asking it. */
+static bool kernel_would_refuse(const struct acquisition *a, struct grant_outcome *outcome) {
+        return a->request.wants_sched && sched_is_rt(a->decision.policy) &&
+               kernel_cause_lacks_budget(a->target.thread.tid, outcome->cause,
+                                         sizeof(outcome->cause));
+}
+
 /* False if polkit has to be asked before. */
 static bool serve(struct acquisition *a, struct wire_answer *answer,
                   struct authority_question *ret_question) {
@@ -290,6 +298,12 @@ static bool serve(struct acquisition *a, struct wire_answer *answer,
         }
         if (a->decision.clamped)
                 answer->flags |= WIRE_ANSWER_CLAMPED;
+        if (a->wire->flags & WIRE_ACQUIRE_DRY_RUN && kernel_would_refuse(a, &outcome)) {
+                refusal = refusal_of(a, REASON_KERNEL_RT_GROUP);
+                refusal.cause = outcome.cause;
+                answer_refuse(answer, &refusal);
+                return true;
+        }
         if (a->wire->flags & WIRE_ACQUIRE_DRY_RUN) {
                 answer_dry_run(&a->request, &a->decision, a->target.thread.tid, answer);
                 explain_grant(&answer->explanation, &a->decision);

@@ -112,6 +112,17 @@ static bool lacks_group_budget(pid_t tid, char *cgroup, size_t size) {
         return false;
 }
 
+bool kernel_cause_lacks_budget(pid_t tid, char *buffer, size_t size) {
+        char cgroup[160];
+
+        if (!lacks_group_budget(tid, cgroup, sizeof(cgroup)))
+                return false;
+
+        (void) snprintf(buffer, size,
+                        "the cgroup %s has no real-time budget (cpu.rt_runtime_us is 0)", cgroup);
+        return true;
+}
+
 /* Setting a thread to what it is anyway: allowed unless somebody forbids the call as such. */
 static bool is_forbidden_as_such(pid_t tid) {
         struct sched_values now;
@@ -159,12 +170,8 @@ enum reason kernel_cause_find(pid_t tid, int error, char *buffer, size_t size) {
                           "nothing");
                 return REASON_KERNEL_CAPABILITY;
         }
-        if (lacks_group_budget(tid, words, sizeof(words))) {
-                (void) snprintf(buffer, size,
-                                "the cgroup %s has no real-time budget (cpu.rt_runtime_us is 0)",
-                                words);
+        if (kernel_cause_lacks_budget(tid, buffer, size))
                 return REASON_KERNEL_RT_GROUP;
-        }
         if (is_forbidden_as_such(tid)) {
                 read_modules(words, sizeof(words));
                 (void) snprintf(buffer, size,

@@ -7,6 +7,7 @@
  * alike; each is looked for by trying or reading, none is guessed.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,6 +19,12 @@
  * @buffer  receives the cause in words: with the cgroup, the module, …
  */
 enum reason kernel_cause_find(pid_t tid, int error, char *buffer, size_t size);
+
+/*
+ * Whether the kernel would refuse real-time priority to the thread for want of a budget of its
+ * cgroup (RT_GROUP_SCHED). @buffer receives the cause then.
+ */
+bool kernel_cause_lacks_budget(pid_t tid, char *buffer, size_t size);
 
 /* The path of the cgroup in a line of /proc/PID/cgroup whose controllers include cpu (version 1).
  */

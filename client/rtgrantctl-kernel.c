@@ -130,6 +130,13 @@ static bool is_login(const char *comm) {
         return false;
 }
 
+/* Of RLIMIT_RTTIME the kernel moves the soft limit up itself, each time it sends SIGXCPU. */
+static bool is_same(const struct limit_name *name, const struct limit_found *a,
+                    const struct limit_found *b) {
+        return strcmp(a->hard, b->hard) == 0 &&
+               (strcmp(a->soft, b->soft) == 0 || strcmp(name->name, "RLIMIT_RTTIME") == 0);
+}
+
 /* The eldest in the line of parents with the same limit, and what its own parent lets guess. */
 static void find_origin(pid_t pid, const struct limit_name *name, struct limit_found *found) {
         char comm[64] = "", parent_comm[64] = "", printable[160];
@@ -139,7 +146,7 @@ static void find_origin(pid_t pid, const struct limit_name *name, struct limit_f
         for (int i = 0; i < PARENTS_MAX; i++) {
                 parent = read_parent(first);
                 if (parent <= 0 || !read_limit(parent, name->label, &above) ||
-                    strcmp(above.soft, found->soft) != 0 || strcmp(above.hard, found->hard) != 0)
+                    !is_same(name, &above, found))
                         break;
                 first = parent;
         }

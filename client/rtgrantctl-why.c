@@ -13,6 +13,7 @@
 #include "client/cli/output.h"
 #include "client/cli/text.h"
 #include "client/rtgrantctl-kernel.h"
+#include "client/rtgrantctl-polkit.h"
 #include "client/rtgrantctl.h"
 
 #define WHY_PROGRAM CTL_PROGRAM " why"
@@ -93,7 +94,8 @@ static void add_values(json_object *object, const char *key, const struct rtgran
 }
 
 static void print_verdict_json(const struct thread *thread, const struct verdict *v,
-                               const struct verdict *clamped, json_object *steps) {
+                               const struct verdict *clamped, json_object *steps,
+                               const struct polkit_part *polkit, const char *remedy) {
         json_object *object = json_object_new_object();
 
         json_add_string(object, "verdict", verdict_word(v));
@@ -114,6 +116,8 @@ static void print_verdict_json(const struct thread *thread, const struct verdict
         else
                 json_add_null(object, "with_clamp");
         (void) json_object_object_add(object, "steps", steps);
+        (void) json_object_object_add(object, "polkit", polkit_part_json(polkit));
+        json_add_text(object, "remedy", remedy);
         (void) json_object_object_add(object, "kernel", kernel_part_json(thread->pid));
         json_print(object);
 }
@@ -121,6 +125,8 @@ static void print_verdict_json(const struct thread *thread, const struct verdict
 struct steps {
         json_object *array;     /* with --json */
         unsigned n;
+        const char *role;       /* of the verdict */
+        bool asks_polkit;       /* about it */
 };
 
 static const char *step_word(const struct rtgrant_step *step) {
@@ -136,6 +142,8 @@ static int on_step(const struct rtgrant_step *step, void *userdata) {
         char rule[256], role[64];
 
         steps->n++;
+        if (step->asks_polkit && strcmp(step->role, steps->role) == 0)
+                steps->asks_polkit = true;
         if (steps->array) {
                 json_object *object = json_object_new_object();
 
@@ -166,9 +174,85 @@ static void tell_steps(struct ctl *ctl, const struct options *options, const str
         (void) rtgrant_get_steps(ctl->broker.handle, &request, on_step, steps);
 }
 
+/* Which action is asked about a role. */
+struct action {
+        char section[64];
+        char action[POLKIT_ACTION_SIZE];
+};
+
+static int on_policy_entry(const char *section, const char *key, const char *value,
+                           const char *origin, void *userdata) {
+        struct action *action = userdata;
+
+        if (strcmp(section, action->section) == 0 && strcmp(key, "PolkitAction") == 0)
+                (void) snprintf(action->action, sizeof(action->action), "%s", value);
+        return action->action[0] != '\0';
+}
+
+/* What polkit has to say about the verdict; nothing if it is not asked about that role. */
+static void find_polkit(struct ctl *ctl, const struct verdict *v, const struct steps *steps,
+                        struct polkit_part *ret) {
+        struct action action = { .action = "" };
+
+        *ret = (struct polkit_part) { .action = "" };
+        if (!steps->asks_polkit)
+                return;
+
+        (void) snprintf(action.section, sizeof(action.section), "Role %s", v->answer.role);
+        (void) rtgrant_get_policy(ctl->broker.handle, on_policy_entry, &action);
+        if (action.action[0] != '\0')
+                polkit_part_read(action.action, ret);
+}
+
+static bool is_about_polkit(int reason) {
+        return reason == RTGRANT_REASON_NEEDS_AUTHORIZATION ||
+               reason == RTGRANT_REASON_NOT_AUTHORIZED ||
+               reason == RTGRANT_REASON_NO_ACTIVE_SESSION;
+}
+
+#define REMEDY_SIZE 400
+
+/* What the caller can do at once, before what others would have to do for it; "" if nothing. */
+static void find_remedy(struct ctl *ctl, const struct options *o, const struct thread *thread,
+                        const struct verdict *v, const struct verdict *clamped,
+                        const struct polkit_part *polkit, char ret[REMEDY_SIZE]) {
+        struct values asked = options_values(o), given;
+        struct options elsewhere = *o;
+        char values[EXPLAIN_VALUES_SIZE];
+        struct verdict other;
+
+        ret[0] = '\0';
+        if (v->error >= 0)
+                return;
+
+        elsewhere.role = NULL;
+        if (o->role) {
+                ask(ctl, &elsewhere, thread, o->clamp, &other);
+                if (other.error >= 0 && !other.answer.clamped) {
+                        (void) snprintf(ret, REMEDY_SIZE, "leave out --role: %s gives it",
+                                        other.answer.role);
+                        return;
+                }
+        }
+        if (clamped && clamped->error >= 0) {
+                given = explain_given(&asked, &clamped->answer);
+                explain_values(values, &given);
+                (void) snprintf(ret, REMEDY_SIZE, "add --clamp: %s", values);
+                return;
+        }
+        if (is_about_polkit(v->answer.reason))
+                polkit_part_remedy(polkit, ret, REMEDY_SIZE);
+        if (ret[0] == '\0')
+                (void) snprintf(ret, REMEDY_SIZE, "%.*s", (int) strcspn(v->answer.help, ";"),
+                                v->answer.help);
+}
+
 /* Asks for the whole, and if that is refused, for what --clamp would bring. */
 static int judge(struct ctl *ctl, const struct options *o, const struct thread *thread) {
         struct verdict v, clamped;
+        struct steps steps = { .role = v.answer.role };
+        struct polkit_part polkit;
+        char remedy[REMEDY_SIZE];
         bool ask_again;
         char who[THREAD_LABEL_SIZE] = "you";
 
@@ -181,17 +265,21 @@ static int judge(struct ctl *ctl, const struct options *o, const struct thread *
         if (ask_again)
                 ask(ctl, o, thread, true, &clamped);
 
-        if (ctl->json) {
-                struct steps steps = { .array = json_object_new_array() };
-
-                tell_steps(ctl, o, thread, &steps);
-                print_verdict_json(thread, &v, ask_again ? &clamped : NULL, steps.array);
-        } else {
-                struct steps steps = { .n = 0 };
-
+        if (ctl->json)
+                steps.array = json_object_new_array();
+        else
                 print_verdict(ctl, o, who, &v, ask_again ? &clamped : NULL);
-                tell_steps(ctl, o, thread, &steps);
+        tell_steps(ctl, o, thread, &steps);
+        find_polkit(ctl, &v, &steps, &polkit);
+        find_remedy(ctl, o, thread, &v, ask_again ? &clamped : NULL, &polkit, remedy);
+
+        if (ctl->json) {
+                print_verdict_json(thread, &v, ask_again ? &clamped : NULL, steps.array, &polkit,
+                                   remedy);
+        } else {
+                polkit_part_print(&polkit);
                 kernel_part_print(thread->pid);
+                explain_line(stdout, "remedy", remedy);
         }
         return v.error < 0 ? STATUS_REFUSED : STATUS_DONE;
 }

@@ -176,29 +176,6 @@ def test_or_less(make_daemon):
     assert result.stderr
 
 
-def test_why_shows_the_kernels_part(daemon):
-    target = daemon.target(BOB)
-
-    text = daemon.rtgrantctl(BOB, "why", "-f", 90, "-p", target.pid)
-    part = json.loads(daemon.rtgrantctl(BOB, "why", "-f", 90, "-p", target.pid, "--json").stdout)
-
-    assert text.returncode == 3
-    assert "RLIMIT_RTPRIO" in text.stdout and "CAP_SYS_NICE: no" in text.stdout
-    limits = part["kernel"]["limits"]
-    soft, _ = kernel.prlimit(target.pid, kernel.RLIMIT_RTPRIO) if hasattr(kernel, "prlimit") else \
-        (int(limits["RLIMIT_RTPRIO"]["soft"]), 0)
-    assert limits["RLIMIT_RTPRIO"]["soft"] == str(soft)
-    assert limits["RLIMIT_RTPRIO"]["origin"]
-    assert part["kernel"]["cap_sys_nice"] is False
-
-
-def test_why_yes_says_which_role_and_why(daemon):
-    result = daemon.rtgrantctl(BOB, "why", "-f", 9)
-
-    assert result.returncode == 0
-    assert "the first that allows you" in result.stdout
-
-
 # ---- reloads under load ----
 
 

@@ -261,7 +261,7 @@ def test_why(daemon):
     assert re.fullmatch(
         r"no: .+\n  reason: priority-limit\n  role: desktop\n" + line +
         r"  asked: 88\n  limit: 20\n  help: .+\n  with --clamp: SCHED_FIFO 20\n"
-        r"( +\d+\. role \w+, .+:\d+: .+\n)+( +kernel: .+\n)+", result.stdout)
+        r"( +\d+\. role \w+, .+:\d+: .+\n)+( +kernel: .+\n)+  remedy: add --clamp: SCHED_FIFO 20\n", result.stdout)
 
     result = daemon.rtgrantctl(BOB, "why", "--clamp", "-f", "-p", 88, tid)
     assert result.returncode == 0

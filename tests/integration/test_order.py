@@ -12,7 +12,6 @@ import wire
 from agent import ALICE, BOB
 from daemon import wait_until
 from kernel import FIFO, OTHER, RR
-from test_irq import lines  # noqa: F401
 
 # ---- rtgrantctl policy --check ----
 
@@ -118,7 +117,7 @@ def test_a_client_below_its_server(daemon):
     assert client.sched() == (FIFO, 11, 0, True)
 
 
-def test_a_server_below_its_interrupt(make_daemon, lines):  # noqa: F811
+def test_a_server_below_its_interrupt(make_daemon, lines):
     line = lines[0]
     daemon = make_daemon().start({
         "Role studio": {"IrqPriority": "71-94", "IrqDevices": line.device}})

@@ -21,7 +21,6 @@
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
 #define STACK_SIZE (256 * 1024)
-#define IDLE_INTERVALS 5
 #define CHUNK 64                /* looked at before the lock is given to others */
 
 struct guard {
@@ -92,7 +91,7 @@ static void watch(struct guard *guard) {
                         (void) eventfd_write(guard->notice_fd, 1);
 
                 /* an 8th of the shortest limit; who has been idle so far needs all of it to go over */
-                interval_ns = idle ? IDLE_INTERVALS * shortest_ns : shortest_ns;
+                interval_ns = idle ? GUARD_QUIET_LOOKS * shortest_ns : shortest_ns;
                 next_ns += interval_ns;
                 if (next_ns < now_ns)
                         next_ns = now_ns + interval_ns;
@@ -252,14 +251,14 @@ void guard_restored(struct guard *guard, uint32_t id) {
 
         guard_table_lock(&guard->table);
         slot->demoted = false;
-        guard_account_reset(&slot->account);
+        guard_table_begin(slot);
         guard_table_unlock(&guard->table);
 }
 
 void guard_forgive(struct guard *guard) {
         guard_table_lock(&guard->table);
         for (uint32_t i = 0; i < guard->table.n_slots; i++)
-                guard_account_reset(&guard_table_slot(&guard->table, i)->account);
+                guard_table_begin(guard_table_slot(&guard->table, i));
         guard_table_unlock(&guard->table);
 }
 

@@ -73,19 +73,24 @@ static void push(struct guard_account *account, uint64_t step_ns) {
                 account->n_ring++;
 }
 
-static void begin_run(struct guard_account *account) {
-        account->run_at_ns = account->at_ns;
-        account->run_used_ns = account->used_ns;
+/* It has been awake for @ran_ns. */
+static void begin_run(struct guard_account *account, uint64_t ran_ns) {
+        account->run_at_ns = account->at_ns - ran_ns;
+        account->run_used_ns = account->used_ns - ran_ns;
         account->run_delayed_ns = 0;
 }
 
-/* Time that it neither ran nor waited for a CPU, it slept. */
-static void follow_run(struct guard_account *account) {
+/*
+ * Time that it neither ran nor waited for a CPU, it slept. When, nobody knows: if it did all of it
+ * at first, it runs since. That may be unfair, so it counts for no more than half of what it may.
+ */
+static void follow_run(struct guard_account *account, const struct guard_budget *budget,
+                       uint64_t used) {
         uint64_t awake = account->used_ns - account->run_used_ns + account->run_delayed_ns;
         uint64_t elapsed = account->at_ns - account->run_at_ns;
 
         if (elapsed > awake && elapsed - awake > TICK_NS + elapsed / 50)
-                begin_run(account);
+                begin_run(account, used < budget->run_max_ns / 2 ? used : budget->run_max_ns / 2);
 }
 
 void guard_account_add(struct guard_account *account, const struct guard_budget *budget,
@@ -98,7 +103,7 @@ void guard_account_add(struct guard_account *account, const struct guard_budget 
                 guard_account_reset(account);
                 account->known = true;
                 account->at_ns = sample->at_ns;
-                begin_run(account);
+                begin_run(account, 0);
         } else if (sample->tick == GUARD_TICK_GOOD) {
                 /* no thread runs longer than time passes: what is more was used while it stood */
                 if (used > elapsed + TICK_NS)
@@ -106,7 +111,7 @@ void guard_account_add(struct guard_account *account, const struct guard_budget 
                 account->at_ns = sample->at_ns;
                 account->used_ns += used;
                 account->run_delayed_ns += delayed < elapsed ? delayed : elapsed;
-                follow_run(account);
+                follow_run(account, budget, used);
         }
 
         account->cpu_ns = sample->cpu_ns;

@@ -145,6 +145,14 @@ static void retime_for(struct guard_table *table, const struct guard_budget *bud
                 table->interval_ns = shortest < INTERVAL_MIN ? INTERVAL_MIN : shortest;
 }
 
+void guard_table_begin(struct guard_slot *slot) {
+        guard_account_reset(&slot->account);
+        slot->reason = REASON_NONE;
+        slot->share = 0;
+        slot->quiet = false;
+        slot->settled = true;
+}
+
 int guard_table_add(struct guard_table *table, const struct guard_watched *watched,
                     uint32_t *ret_id) {
         struct guard_slot *slot;
@@ -170,6 +178,7 @@ int guard_table_add(struct guard_table *table, const struct guard_watched *watch
         guard_table_lock(table);
         *slot = (struct guard_slot) {
                 .used = true,
+                .settled = true,
                 .ticks = ticks,
                 .fd = fd,
                 .cpu = -1,

@@ -15,17 +15,25 @@
 #define GUARD_CHUNK_SLOTS 64U
 #define GUARD_CHUNKS_MAX 1024U
 #define GUARD_CPUS_MAX 1024
+/*
+ * Intervals, of an 8th of the shortest limit, between two looks at who does little: who begins to
+ * spin is looked at before it is over that.
+ */
+#define GUARD_QUIET_LOOKS 7
 
+/* What every look touches comes first, in one line of the cache: there may be thousands. */
 struct guard_slot {
         bool used;
         bool demoted;
         bool over_now;                  /* by this look, for whatever reason */
         bool tell_warning, tell_demotion; /* what the dispatcher does not know yet */
         bool ticks;                     /* no schedstat: fd is of stat, which counts in ticks */
-        int fd;                         /* owned by the dispatcher */
-        int cpu;                        /* that it is pinned to; -1: more than one */
-        unsigned share;                 /* at the last sample */
         bool quiet;                     /* did little, now and over its window */
+        bool settled;                   /* it is not over budget, and was not a moment ago */
+        enum reason reason;             /* as judged for itself, at the last sample */
+        unsigned share;                 /* likewise */
+        int cpu;                        /* that it is pinned to; -1: more than one */
+        int fd;                         /* owned by the dispatcher */
         struct guard_watched watched;
         struct guard_account account;
         struct guard_notice warning, demotion;
@@ -69,6 +77,9 @@ bool guard_table_next(struct guard_table *table, struct guard_notice *ret);
 
 /* After budgets were changed. */
 void guard_table_retime(struct guard_table *table);
+
+/* It starts anew; under the lock. */
+void guard_table_begin(struct guard_slot *slot);
 
 /* ---- the guard's; under the lock ---- */
 

@@ -10,7 +10,7 @@
 #include "broker/sched-values.h"
 
 #define MS UINT64_C(1000000)
-#define QUIET 2000U             /* below this share every other look will do */
+#define QUIET 2000U             /* below this share some of the looks will do */
 #define PINNED_EVERY 8          /* looks between two at what CPUs it may run on */
 #define MEMBER_MIN 10U          /* below this share nobody is to blame */
 
@@ -50,17 +50,19 @@ void guard_table_sample(struct guard_table *table, uint32_t id, uint64_t now_ns,
 
         if (!slot->used || slot->demoted)
                 return;
-        if (slot->quiet && !table->idle && tick == GUARD_TICK_GOOD && (n_ticks + id) % 2 == 0)
+        if (slot->quiet && !table->idle && tick == GUARD_TICK_GOOD &&
+            (n_ticks + id) % GUARD_QUIET_LOOKS != 0)
                 return;
         if (!read_counter(table, slot, &sample.cpu_ns, &sample.delay_ns))
                 return; /* ended: the dispatcher knows, or will */
 
         guard_account_add(&slot->account, &slot->watched.budget, &sample);
         slot->share = guard_account_share(&slot->account, &slot->watched.budget);
+        slot->reason = guard_judge(&slot->account, &slot->watched.budget);
         slot->quiet = slot->share < QUIET &&
                       (slot->account.used_ns - used_ns) * (GUARD_FULL / QUIET) <=
                               slot->account.at_ns - at_ns;
-        if ((n_ticks + id) / 2 % PINNED_EVERY == 0)
+        if ((n_ticks + id) / GUARD_QUIET_LOOKS % PINNED_EVERY == 0)
                 slot->cpu = pinned_cpu(slot->watched.tid);
 }
 
@@ -74,7 +76,7 @@ bool guard_table_is_idle(struct guard_table *table) {
                 if (!slot->used || slot->demoted)
                         continue;
                 sum += slot->share;
-                table->idle = slot->quiet && slot->account.known && sum < QUIET;
+                table->idle = slot->quiet && sum < QUIET;
         }
 
         return table->idle;
@@ -126,6 +128,7 @@ static bool settle(struct guard_table *table, struct guard_slot *slot, enum reas
                    unsigned group_share) {
         struct guard_account *account = &slot->account;
 
+        slot->settled = false;
         switch (guard_account_settle(account, &slot->watched.budget, reason)) {
         case GUARD_WARN:
                 slot->warning = notice_of(slot, reason, group_share);
@@ -221,14 +224,12 @@ static bool judge_threads(struct guard_table *table, uint64_t *ret_sum) {
         *ret_sum = 0;
         for (uint32_t i = 0; i < table->n_slots; i++) {
                 struct guard_slot *slot = guard_table_slot(table, i);
-                enum reason reason;
 
                 if (!slot->used || slot->demoted)
                         continue;
-                reason = guard_judge(&slot->account, &slot->watched.budget);
-                slot->over_now = reason != REASON_NONE;
+                slot->over_now = slot->reason != REASON_NONE;
                 if (slot->over_now)
-                        told |= settle(table, slot, reason, 0);
+                        told |= settle(table, slot, slot->reason, 0);
                 *ret_sum += slot->share;
         }
 
@@ -297,9 +298,10 @@ bool guard_table_judge(struct guard_table *table) {
         for (uint32_t i = 0; i < table->n_slots; i++) {
                 struct guard_slot *slot = guard_table_slot(table, i);
 
-                if (slot->used && !slot->demoted && !slot->over_now)
-                        (void) guard_account_settle(&slot->account, &slot->watched.budget,
-                                                    REASON_NONE);
+                if (!slot->used || slot->demoted || slot->over_now || slot->settled)
+                        continue;
+                (void) guard_account_settle(&slot->account, &slot->watched.budget, REASON_NONE);
+                slot->settled = slot->account.over == REASON_NONE;
         }
 
         return told;

@@ -75,6 +75,49 @@ static void test_thread(void **state) {
         assert_in_range(demoted_ms, d->from_ms, d->to_ms);
 }
 
+/*
+ * One that did little is looked at every 7th interval. If it begins to spin between two looks it is
+ * demoted no later for that; and one that works near half of the time is not taken for a spinner.
+ */
+static void test_seldom_looked_at(void **state) {
+        const struct guard_budget budget = { 500 * MS, SECOND, 9000 };
+
+        for (unsigned begins_ms = 0; begins_ms < 420; begins_ms += 15) {
+                struct guard_account account = {};
+                struct guard_sample sample = { .tick = GUARD_TICK_GOOD };
+                enum guard_verdict verdict = GUARD_FINE;
+                unsigned n = 0;
+
+                for (; n < 40 && verdict != GUARD_DEMOTE; n++) {
+                        uint64_t spun;
+
+                        sample.at_ns += n < 4 ? 7 * INTERVAL : INTERVAL;
+                        spun = sample.at_ns - 3 * 7 * INTERVAL - begins_ms * MS;
+                        sample.cpu_ns = n < 3 ? 0 : spun;
+                        guard_account_add(&account, &budget, &sample);
+                        verdict = guard_account_settle(&account, &budget,
+                                                       guard_judge(&account, &budget));
+                }
+                assert_int_equal(verdict, GUARD_DEMOTE);
+                assert_in_range(sample.cpu_ns, 500 * MS, 1000 * MS);
+        }
+}
+
+static void test_work_that_is_seldom_looked_at(void **state) {
+        const struct guard_budget budget = { 500 * MS, SECOND, 9000 };
+        struct guard_account account = {};
+        struct guard_sample sample = { .tick = GUARD_TICK_GOOD };
+
+        for (unsigned i = 0; i < 1000; i++) {
+                uint64_t interval = i % 3 == 0 ? 7 * INTERVAL : INTERVAL;
+
+                sample.at_ns += interval;
+                sample.cpu_ns += interval * 85 / 100;
+                guard_account_add(&account, &budget, &sample);
+                assert_int_equal(guard_judge(&account, &budget), REASON_NONE);
+        }
+}
+
 static void test_a_peak_is_forgiven(void **state) {
         const struct guard_budget budget = { 500 * MS, SECOND, 9000 };
         struct guard_account account = {};
@@ -265,6 +308,8 @@ static void test_stat(void **state) {
 
 int main(void) {
         static const struct CMUnitTest others[] = {
+                cmocka_unit_test(test_seldom_looked_at),
+                cmocka_unit_test(test_work_that_is_seldom_looked_at),
                 cmocka_unit_test(test_a_peak_is_forgiven),
                 cmocka_unit_test(test_clock),
                 cmocka_unit_test(test_a_day_of_suspends),

@@ -18,6 +18,11 @@
 
 /* How long polkit may take before that is an answer; and how long answers are kept. */
 #define LIMIT_US (S_US * 8 / 10) /* less than librtgrant waits for us */
+/*
+ * Who asks on the bus waits 25 s for its answer as a rule, and asks only once: sound servers do so while
+ * a login begins and polkit has yet to find out about the session.
+ */
+#define LIMIT_BUS_US (3 * S_US)
 #define LIMIT_INTERACTIVE_US (25 * S_US)
 #define KEEP_YES_US (60 * S_US)
 #define KEEP_OTHERS_US (2 * S_US)
@@ -460,6 +465,12 @@ static GVariant *make_details(const struct authority_question *question) {
         return g_variant_ref_sink(g_variant_builder_end(&builder));
 }
 
+static uint64_t limit_us(const struct authority_question *question) {
+        if (question->interactive)
+                return LIMIT_INTERACTIVE_US;
+        return question->bus_name ? LIMIT_BUS_US : LIMIT_US;
+}
+
 /* Takes @key. NULL if who asks is gone. */
 static struct flight *flight_new(struct authority *authority, const struct authority_question *question, char *key) {
         GVariant *subject = make_subject(question);
@@ -481,7 +492,7 @@ static struct flight *flight_new(struct authority *authority, const struct autho
         flight->cancellable = g_cancellable_new();
         g_queue_init(&flight->checks);
         (void) sd_event_add_time_relative(authority->broker->event, &flight->limit, CLOCK_MONOTONIC,
-                                          question->interactive ? LIMIT_INTERACTIVE_US : LIMIT_US, 0, on_limit, flight);
+                                          limit_us(question), 0, on_limit, flight);
 
         (void) g_hash_table_insert(authority->flights, flight->key, flight);
         count_pending(authority, flight->quota_uid, 1);

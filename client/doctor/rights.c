@@ -191,6 +191,7 @@ static void describe_origin(const struct machine *machine, const char *row, uint
 static void run_limits(const struct machine *machine, struct finding *ret) {
         uint64_t soft, hard;
         char now[32], origin[128];
+        bool in_kib;
         int r;
 
         r = machine_limit(machine, machine->pid, "Max locked memory", &soft, &hard);
@@ -200,12 +201,13 @@ static void run_limits(const struct machine *machine, struct finding *ret) {
                 return;
         }
 
+        in_kib = soft < 1 << 20; /* the limit of old is 64 KiB */
         describe_origin(machine, "Max locked memory", hard, origin, sizeof(origin));
-        print_limit(now, sizeof(now), soft, 1 << 20);
+        print_limit(now, sizeof(now), soft, in_kib ? 1 << 10 : 1 << 20);
         /* An audio program of today has 100 to 300 MiB mapped. */
         finding_say(ret, soft < (uint64_t) 128 << 20 ? HEALTH_WARNING : HEALTH_FINE,
                     "process %d may lock %s%s of memory, %s", (int) machine->pid, now,
-                    soft == UINT64_MAX ? "" : " MiB", origin);
+                    soft == UINT64_MAX ? "" : in_kib ? " KiB" : " MiB", origin);
         if (ret->health == HEALTH_FINE)
                 return;
         finding_mend(

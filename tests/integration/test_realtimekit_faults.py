@@ -93,6 +93,18 @@ def test_W5_who_waits_for_polkit_holds_up_nobody(serve, make_kit, bus):
     assert wait_until(lambda: waiting.realtime(0, 5) == OK, 10)
 
 
+def test_polkit_may_take_its_time_at_a_login(serve, make_kit, bus):
+    """PipeWire and PulseAudio ask once; polkit has to find out about the new session first."""
+    serve()
+    waiting = make_kit()
+    bus.hang()
+    waiting.start("MakeThreadRealtime", "tu", 0, 5)
+    time.sleep(1.5)
+    bus.go_on()
+    waiting.client.finish()
+    assert waiting.sched()[:2] == (RR, 5)
+
+
 def test_W6_all_is_withdrawn_while_others_ask(serve, make_kit, bus):
     """rtkit-daemon's watchdog walks a list that another thread of it changes."""
     daemon = serve(policy(MessageBurst=20000))

@@ -177,6 +177,7 @@ ROWS = [
     ("5 ms", DESKTOP, limits(realtime_timeout="5000"), "rttime", "bad", "5000 us"),
     ("desktop", DESKTOP, {}, "memlock", "fine", "unlimited"),
     ("8 MiB", DESKTOP, limits(locked_memory="8388608"), "memlock", "warning", "8 MiB"),
+    ("64 KiB, as of old", DESKTOP, limits(locked_memory="65536"), "memlock", "warning", "may lock 64 KiB"),
     ("desktop", DESKTOP, {}, "rt-group", "fine", "not held back"),
     ("C01", RT_GROUP, {}, "rt-group", "bad", "/user.slice has no real-time budget"),
     ("with a budget", RT_GROUP, {"sys/fs/cgroup/cpu/user.slice/cpu.rt_runtime_us": "500000\n"}, "rt-group", "fine", "500000 us"),

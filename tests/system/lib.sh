@@ -10,6 +10,7 @@ shopt -s inherit_errexit
 UNIT=rtgrantd.service
 PROGRAMS=()
 UNITS=()
+LOGINS=()
 PROGRAM=""
 
 fail() {
@@ -144,6 +145,7 @@ login() {
         systemd-run --quiet --collect --unit "login-$user" --uid "$user" "${properties[@]}" \
                 "$PWD/session" "/run/login-$user"
         UNITS+=("login-$user")
+        LOGINS+=("$user")
         await has_session "$user"
 }
 
@@ -185,6 +187,25 @@ policy() {
         cat >"/etc/rtgrant/policy.d/$1.conf"
 }
 
+# patient_guard — what takes ms takes a second on an emulated, busy machine; for tests whose subject
+# is not the guard.
+patient_guard() {
+        policy patient <<'POLICY'
+[Broker]
+CPUPerUser=100%
+[Role desktop]
+RunMax=20s
+CPUMax=100%
+[Role audio-client]
+RunMax=20s
+CPUMax=100%
+[Role audio-server]
+RunMax=20s
+CPUMax=100%
+POLICY
+        rtgrantctl reload >/dev/null
+}
+
 # drop_in SETTING… — for the broker's unit, instead of any before.
 drop_in() {
         mkdir -p "/run/systemd/system/$UNIT.d"
@@ -193,6 +214,7 @@ drop_in() {
 }
 
 set_up() {
+        [ -d /run/systemd/system ] || return 0
         systemctl stop rtgrantd.socket $UNIT
         systemctl reset-failed rtgrantd.socket $UNIT 2>/dev/null || true
         rm -rf /etc/rtgrant "/run/systemd/system/$UNIT.d"
@@ -201,12 +223,15 @@ set_up() {
 }
 
 clean_up() {
-        local pid
+        local pid user
 
         for pid in "${PROGRAMS[@]}"; do
                 kill -KILL "$pid" 2>/dev/null || true
         done
         [ ${#UNITS[@]} = 0 ] || systemctl stop "${UNITS[@]}" 2>/dev/null || true
+        for user in "${LOGINS[@]}"; do
+                pkill -KILL -u "$user" || true # servers outlive their login
+        done
 }
 trap clean_up EXIT
 

@@ -36,11 +36,13 @@ static const char *error_name(enum reason reason) {
         }
 }
 
+/* Many reasons share a name, so the text begins with the reason's own word. */
 static void reply_reason(sd_bus_message *message, enum reason reason, const char *text) {
         if (reason == REASON_NONE)
                 (void) sd_bus_reply_method_return(message, NULL);
         else
-                (void) sd_bus_reply_method_errorf(message, error_name(reason), "%s", text);
+                (void) sd_bus_reply_method_errorf(message, error_name(reason), "%s: %s",
+                                                  reason_to_string(reason), text);
 }
 
 static void reply_explained(sd_bus_message *message, enum reason reason,

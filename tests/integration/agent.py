@@ -300,6 +300,9 @@ class Client:
     def finish(self):
         return self._receive()
 
+    def has_finished(self):
+        return self._pipe.poll()
+
     def sched(self, tid=None):
         """What is in force, as root sees it."""
         return kernel.sched_getattr(tid or self.pid)

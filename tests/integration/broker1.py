@@ -23,12 +23,20 @@ def bare(value):
     return str(value) if isinstance(value, str) else int(value) if isinstance(value, int) else value
 
 
+def large(value):
+    """A number that does not fit an Int32 in the type that it fits."""
+    import dbus
+
+    if not isinstance(value, int) or value <= 0x7fffffff:
+        return value
+    return dbus.Int64(value) if value < 1 << 63 else dbus.UInt64(value)
+
+
 def speak(agent, address, interface, member, signature, arguments, stay):
     """(error, message, value) of a call from a client's process."""
     import dbus
 
-    arguments = [{key: dbus.Int64(item) if isinstance(item, int) and item > 0x7fffffff else item
-                  for key, item in one.items()} if isinstance(one, dict) else one
+    arguments = [{key: large(item) for key, item in one.items()} if isinstance(one, dict) else one
                  for one in arguments]
     connection = getattr(agent, "broker1", None)
     if connection is None:

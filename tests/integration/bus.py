@@ -32,6 +32,9 @@ TIMEOUT_S = 10
 
 # dbus-daemon lets on only whom it finds in the user database
 USERS = {"alice": ALICE, "bob": BOB, "carol": CAROL}
+# polkit goes by the groups of the user database, not by those of the process
+REALTIME = 64100
+MEMBERS = ["bob"]
 RLIMIT_RTTIME = 15
 
 # Everybody may send everything, so that what is refused is refused by the broker itself.
@@ -106,6 +109,8 @@ class Bus:
             shutil.copy(path, f"{self.directory}/actions")
         self._add_users("passwd", "{user}:x:{uid}:{uid}::/:/bin/false\n")
         self._add_users("group", "{user}:x:{uid}:\n")
+        with open(f"{self.directory}/group", "a", encoding="utf-8") as file:
+            file.write(f"realtime:x:{REALTIME}:{','.join(MEMBERS)}\n")
         self.write_rules(rules)
         self.strict = strict
         self.log_path = f"{self.directory}/log"

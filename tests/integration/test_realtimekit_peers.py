@@ -11,33 +11,10 @@ from agent import ALICE, BOB
 from bus import Bus, KIT, KIT_PATH, OK
 from daemon import wait_until
 from kernel import RR
-from kit import ask_one_after_the_other, bus, knows, make_kit, policy, serve  # noqa: F401
+from kit import ask_one_after_the_other, bus, make_kit, policy, serve  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not bus_module.is_here(),
                                 reason="no dbus-daemon, polkitd or python3-dbus")
-
-
-def test_who_is_gone_before_polkit_answers(serve, make_kit, bus):
-    daemon = serve()
-    leaving, staying = make_kit(), make_kit(BOB)
-
-    bus.hang()
-    leaving.start("MakeThreadRealtime", "tu", 0, 5)
-    wait_until(lambda: knows(daemon, leaving.pid), what="the question")
-    leaving.client.kill()
-    bus.go_on()
-
-    assert wait_until(lambda: staying.realtime(0, 5) == OK, 10)
-    assert daemon.status().n_leases == 1
-
-
-def test_polkit_killed_and_started(serve, make_kit, bus):
-    serve()
-    bus.kill()
-
-    assert make_kit().realtime(0, 5).error == "AccessDenied"
-    bus.start()
-    assert wait_until(lambda: make_kit().realtime(0, 5) == OK, 10)
 
 
 def test_without_polkit(make_daemon, make_kit):

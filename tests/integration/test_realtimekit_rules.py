@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What rtgrantd promises to clients of RealtimeKit beyond the table."""
 
-import os
-import re
 import resource
 import threading
 import time
@@ -22,11 +20,6 @@ pytestmark = pytest.mark.skipif(not bus_module.is_here(),
                                 reason="no dbus-daemon, polkitd or python3-dbus")
 
 
-def in_words(reply):
-    """Without the numbers, which the caller itself has named."""
-    return reply.error, re.sub(r"\d+", "N", reply.text)
-
-
 def test_a_grant_outlives_the_connection(serve, make_kit):
     daemon = serve()
     kit = make_kit()
@@ -42,30 +35,15 @@ def test_a_grant_outlives_the_connection(serve, make_kit):
     wait_until(lambda: daemon.status().n_leases == 1, what="the end of the lease")
 
 
-def test_asking_again_costs_nothing(serve, make_kit, bus):
-    serve(policy(GrantBurst=2, GrantRefill="1h"))
-    kit = make_kit()
-    tids = [kit.client.thread() for _ in range(3)]
-
-    for _ in range(20):
-        assert kit.realtime(tids[0], 10) == OK
-    assert kit.realtime(tids[1], 10) == OK
-
-    assert kit.realtime(tids[2], 10).error == "AccessDenied"
-    assert kit.sched(tids[2]) == (OTHER, 0, 0, False)
-    assert kit.high_priority(tids[0], 0) == OK  # a demotion is not counted
-
-
-def test_refusals_cost_nothing(serve, make_kit):
-    daemon = serve(policy(GrantBurst=1, GrantRefill="1h"))
+def test_a_demotion_is_not_counted(serve, make_kit):
+    serve(policy(GrantBurst=1, GrantRefill="1h"))
     kit = make_kit()
 
-    for _ in range(20):
-        assert kit.realtime(0, 21).error == "AccessDenied"
-        assert kit.high_priority(0, -16).error == "AccessDenied"
-    assert daemon.status().n_leases == 0  # W14: and nothing is kept of who was refused
+    assert kit.realtime(0, 10) == OK
 
-    assert kit.realtime(0, 20) == OK
+    assert kit.realtime(kit.client.thread(), 10).error == "AccessDenied"
+    for _ in range(20):
+        assert kit.high_priority(0, 0) == OK
 
 
 def test_a_demotion_is_for_everybody(serve, make_kit):
@@ -95,18 +73,6 @@ def test_a_demotion_ends_the_lease(serve, make_kit):
 
     assert daemon.status().n_leases == 0
     assert kit.sched()[:3] == (OTHER, 0, 0)
-
-
-def test_R16_one_error_for_all_that_is_not_the_callers(serve, make_kit):
-    serve()
-    kit, other = make_kit(), make_kit(BOB)
-    missing = 1 << 22
-
-    for thread_of in (lambda pid: 0, lambda pid: pid):
-        replies = {in_words(kit.realtime_of(pid, thread_of(pid), 5))
-                   for pid in (other.pid, missing, 1, os.getpid())}
-        assert len(replies) == 1 and replies.pop()[0] == "Failed"
-    assert other.sched() == (OTHER, 0, 0, False)
 
 
 def test_R33_with_the_bus_policy_that_is_installed(make_daemon, make_kit):

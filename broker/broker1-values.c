@@ -102,6 +102,11 @@ static const struct field renew_fields[] = {
         {}
 };
 
+static const struct field hello_fields[] = {
+        { "admin", FLAG, AT(wire_hello, flags), .flag = WIRE_HELLO_ADMIN },
+        {}
+};
+
 static const struct field list_fields[] = {
         { "all", FLAG, AT(wire_list, flags), .flag = WIRE_LIST_ALL },
         { "after", NUMBER, AT(wire_list, after) },
@@ -122,6 +127,8 @@ static const struct field no_fields[] = { {} };
 
 static const struct field *fields_of(uint16_t verb) {
         switch (verb) {
+        case WIRE_HELLO:
+                return hello_fields;
         case WIRE_ACQUIRE:
         case WIRE_WHY:
                 return acquire_fields;

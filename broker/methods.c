@@ -110,13 +110,18 @@ static size_t method_hello(const struct call *call, const union wire_request *re
                            union wire_response *ret, struct authority_question *ret_question) {
         struct broker *broker = call->broker;
         struct wire_hello_reply *hello = &ret->hello;
+        enum administers may;
+        enum reason reason;
 
-        if (request->hello.flags != 0)
+        if ((request->hello.flags & ~(uint64_t) WIRE_HELLO_FLAGS_ALL) != 0)
                 return answer_reason(request, ret, REASON_INVALID);
+        may = administers(call, ret_question, &reason);
+        if (may == ADMINISTERS_ASK && (request->hello.flags & WIRE_HELLO_ADMIN))
+                return 0;
 
         *hello = (struct wire_hello_reply){
                 .state = (broker->self.broken != REASON_NONE ? WIRE_STATE_DEGRADED : 0) |
-                         (call->peer->admin ? WIRE_STATE_ADMIN : 0) |
+                         (may == ADMINISTERS_YES ? WIRE_STATE_ADMIN : 0) |
                          (broker->policy_error[0] != '\0' ? WIRE_STATE_POLICY_BROKEN : 0) |
                          (!broker->kernel.thread_pidfd ? WIRE_STATE_OLD_KERNEL : 0),
                 .features = WIRE_FEATURE_POLICY_VERB,

@@ -89,10 +89,15 @@ enum wire_acquire_flags {
         WIRE_ACQUIRE_FLAGS_ALL = (1 << 6) - 1,
 };
 
+enum wire_hello_flags {
+        WIRE_HELLO_ADMIN = 1 << 0,      /* polkit is asked whether the caller is an administrator */
+        WIRE_HELLO_FLAGS_ALL = (1 << 1) - 1,
+};
+
 /* Ways a record to the broker may be too short: a shorter one than its fixed part is malformed. */
 struct wire_hello {
         struct wire_header header;
-        uint64_t flags;                 /* none yet: 0 */
+        uint64_t flags;                 /* enum wire_hello_flags */
 };
 
 struct wire_acquire {
@@ -239,7 +244,7 @@ struct wire_answer {
 
 enum wire_state_flags {
         WIRE_STATE_DEGRADED = 1 << 0,   /* broker cannot run real-time itself: no real-time grants */
-        WIRE_STATE_ADMIN = 1 << 1,      /* the caller is an administrator */
+        WIRE_STATE_ADMIN = 1 << 1,      /* the caller is an administrator, as far as that is known */
         WIRE_STATE_POLICY_BROKEN = 1 << 2, /* the last reload failed; the one before is in force */
         WIRE_STATE_OLD_KERNEL = 1 << 3, /* no PIDFD_THREAD: threads are told apart by start time */
 };

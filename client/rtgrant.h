@@ -477,7 +477,7 @@ int rtgrant_get_occupants(struct rtgrant *handle, uint64_t from_ns, uint64_t to_
 struct rtgrant_status {
         size_t size;            /**< set by the caller: sizeof(struct rtgrant_status) */
         uid_t uid;              /**< who the broker takes the caller for */
-        bool admin;
+        bool admin;             /**< as far as is known without asking: see rtgrant_is_admin() */
         bool degraded;          /**< no real-time grants: the broker itself cannot run real-time */
         bool policy_broken;     /**< the last reload failed; see policy_error */
         bool old_kernel;        /**< no PIDFD_THREAD */
@@ -506,6 +506,12 @@ struct rtgrant_status {
 
 /** Asks anew on each call; never waits for anybody but the broker. */
 int rtgrant_get_status(struct rtgrant *handle, struct rtgrant_status *ret_status);
+
+/**
+ * 1 if the caller may list, watch and revoke everybody's leases: root, and whom polkit lets manage
+ * (action org.rtgrant.manage) without asking a user; else 0. Waits for polkit's answer, 2 s at most.
+ */
+int rtgrant_is_admin(struct rtgrant *handle);
 
 /** One key of the policy in force; strings valid during the call. @origin: FILE:LINE, or "" if it
  *  is a built-in default. */

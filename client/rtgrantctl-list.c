@@ -171,7 +171,7 @@ static void print_hint(struct ctl *ctl) {
         printf(ctl->all ? "No leases.\n" : "You have no leases.\n");
         if (rtgrant_get_status(ctl->broker.handle, &status) < 0)
                 return;
-        if (!ctl->all && status.n_leases > 0 && status.admin)
+        if (!ctl->all && status.n_leases > 0 && ctl_is_admin(ctl))
                 printf("Others have %u: rtgrantctl list --all\n", status.n_leases);
         else if (!ctl->all)
                 printf("To get one: rtgrant -r PRIORITY COMMAND; what you may have: rtgrantctl "

@@ -123,7 +123,6 @@ static int watch(struct rtgrant *handle, int signal_fd) {
 }
 
 int ctl_monitor(struct ctl *ctl, char **argv) {
-        struct rtgrant_status status = { .size = sizeof(status) };
         struct monitor monitor = { .json = ctl->json, .colour = ctl->colour };
         _cleanup_close_ int signal_fd = -1;
         sigset_t signals;
@@ -140,9 +139,7 @@ int ctl_monitor(struct ctl *ctl, char **argv) {
         failed = ctl_connect(ctl);
         if (failed != 0)
                 return failed;
-        r = rtgrant_get_status(ctl->broker.handle, &status);
-        if (r >= 0)
-                r = rtgrant_watch(ctl->broker.handle, ctl->all || status.admin, on_event, &monitor);
+        r = rtgrant_watch(ctl->broker.handle, ctl->all || ctl_is_admin(ctl), on_event, &monitor);
         if (r >= 0)
                 r = watch(ctl->broker.handle, signal_fd);
         return r < 0 ? ctl_fail(ctl, r, NULL) : STATUS_DONE;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/cleanup.h"
 #include "client/cli/exit-status.h"
@@ -106,7 +107,7 @@ static int revoke_by_prefix(struct ctl *ctl, bool admin, const char *prefix, siz
 }
 
 static int revoke_by_id(struct ctl *ctl, bool admin, const char *string, size_t *n_ended) {
-        struct rtgrant_answer answer, other;
+        struct rtgrant_answer answer;
         struct rtgrant_id id;
         int r;
 
@@ -114,10 +115,6 @@ static int revoke_by_id(struct ctl *ctl, bool admin, const char *string, size_t 
                 return revoke_by_prefix(ctl, admin, string, n_ended);
 
         r = end_lease(ctl, admin, &id, &answer);
-        /* not ours: a rule of polkit may let us, which nobody knows before it is asked */
-        if (r == -EPERM && !admin && answer.reason == RTGRANT_REASON_NO_SUCH_LEASE &&
-            end_lease(ctl, /* admin= */ true, &id, &other) >= 0)
-                r = 0;
         if (r < 0)
                 return ctl_fail(ctl, r, &answer);
         (*n_ended)++;
@@ -145,6 +142,8 @@ static int revoke_by_user(struct ctl *ctl, bool admin, size_t *n_ended) {
         r = parse_user(ctl->user, &selection.uid);
         if (r < 0)
                 return ctl_misuse("there is no user '%s'", ctl->user);
+        if (!admin && selection.uid != getuid())
+                return ctl_fail(ctl, -EPERM, NULL);
         r = rtgrant_list(ctl->broker.handle, admin, on_lease, &selection);
         return r < 0 ? ctl_fail(ctl, r, NULL) : end_selected(ctl, admin, &selection, n_ended);
 }
@@ -162,9 +161,9 @@ static int revoke_all(struct ctl *ctl) {
 }
 
 int ctl_revoke(struct ctl *ctl, char **argv) {
-        struct rtgrant_status state = { .size = sizeof(state) };
         size_t n_ended = 0;
-        int r, status;
+        int status;
+        bool admin;
 
         if ((argv[0] != NULL) + ctl->all + (ctl->user != NULL) != 1)
                 return ctl_misuse("revoke takes either IDs, or --user USER, or --all");
@@ -173,14 +172,12 @@ int ctl_revoke(struct ctl *ctl, char **argv) {
                 return status;
         if (ctl->all)
                 return revoke_all(ctl);
-        r = rtgrant_get_status(ctl->broker.handle, &state);
-        if (r < 0)
-                return ctl_fail(ctl, r, NULL);
 
+        admin = ctl_is_admin(ctl);
         if (ctl->user)
-                status = revoke_by_user(ctl, state.admin, &n_ended);
+                status = revoke_by_user(ctl, admin, &n_ended);
         for (; *argv && status == 0; argv++)
-                status = revoke_by_id(ctl, state.admin, *argv, &n_ended);
+                status = revoke_by_id(ctl, admin, *argv, &n_ended);
         if (status == 0 || n_ended > 0)
                 print_count(ctl, n_ended);
         return status;

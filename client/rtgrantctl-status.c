@@ -203,6 +203,7 @@ int ctl_status(struct ctl *ctl, char **argv) {
         r = rtgrant_get_status(ctl->broker.handle, &status);
         if (r < 0)
                 return ctl_fail(ctl, r, NULL);
+        status.admin = ctl_is_admin(ctl);
 
         qsort(status.offers, status.n_offers, sizeof(status.offers[0]), by_band);
         if (ctl->json)

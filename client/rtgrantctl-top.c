@@ -348,7 +348,6 @@ static int follow_or_once(struct top *top, bool all, bool follow) {
 }
 
 int ctl_top(struct ctl *ctl, char **argv) {
-        struct rtgrant_status status = { .size = sizeof(status) };
         struct top top = { .ctl = ctl };
         bool follow = !ctl->once && !ctl->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
         bool all;
@@ -358,10 +357,8 @@ int ctl_top(struct ctl *ctl, char **argv) {
         failed = ctl_connect(ctl);
         if (failed != 0)
                 return failed;
-        r = rtgrant_get_status(ctl->broker.handle, &status);
-        all = ctl->all || status.admin;
-        if (r >= 0)
-                r = rtgrant_watch(ctl->broker.handle, all, on_event, &top);
+        all = ctl->all || ctl_is_admin(ctl);
+        r = rtgrant_watch(ctl->broker.handle, all, on_event, &top);
         if (r >= 0)
                 r = follow_or_once(&top, all, follow);
         free(top.samples);

@@ -123,6 +123,11 @@ int ctl_misuse(const char *format, ...) {
         return STATUS_USAGE;
 }
 
+/* Who cannot find out is none: then there is little that can go wrong. */
+bool ctl_is_admin(const struct ctl *ctl) {
+        return rtgrant_is_admin(ctl->broker.handle) > 0;
+}
+
 int ctl_fail(const struct ctl *ctl, int error, const struct rtgrant_answer *answer) {
         char why[BROKER_ERROR_SIZE];
 
@@ -132,7 +137,7 @@ int ctl_fail(const struct ctl *ctl, int error, const struct rtgrant_answer *answ
         }
         if (error == -EPERM) {
                 fprintf(stderr, CTL_PROGRAM ": refused: this is for administrators only\n"
-                                            "  help: run it as root\n");
+                                            "  help: run it as root, or let polkit allow you org.rtgrant.manage\n");
                 return STATUS_REFUSED;
         }
 

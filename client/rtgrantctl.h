@@ -40,6 +40,9 @@ int ctl_doctor(struct ctl *ctl, char **argv);
 /* Connects, or says why not. Returns 0, or the exit status. */
 int ctl_connect(struct ctl *ctl);
 
+/* Whether the caller is an administrator: root, or as polkit says. */
+bool ctl_is_admin(const struct ctl *ctl);
+
 /* Says what a call with the broker failed of; @answer may be NULL. Returns the exit status. */
 int ctl_fail(const struct ctl *ctl, int error, const struct rtgrant_answer *answer);
 

@@ -200,12 +200,31 @@ static int status_read(const union wire_page *page, size_t size, struct rtgrant_
         return 0;
 }
 
-int rtgrant_get_status(struct rtgrant *handle, struct rtgrant_status *ret_status) {
+static int call_hello(struct rtgrant *handle, uint64_t flags, union wire_page *ret,
+                      size_t *ret_size) {
         _cleanup_handle_leave_ struct rtgrant *entered = NULL;
-        struct wire_hello hello = { .header = { .size = sizeof(hello), .verb = WIRE_HELLO } };
+        struct wire_hello hello = {
+                .header = { .size = sizeof(hello), .verb = WIRE_HELLO },
+                .flags = flags,
+        };
+        struct call call = CALL_INIT(hello, hello, ret);
+        int r;
+
+        r = handle_enter(handle, &entered);
+        if (r < 0)
+                return r;
+        r = handle_call_now(handle, &call);
+        if (r < 0)
+                return r;
+
+        *ret_size = call.reply_size;
+        return ret->hello.reason == RTGRANT_REASON_NONE ? 0 : reason_to_error(ret->hello.reason);
+}
+
+int rtgrant_get_status(struct rtgrant *handle, struct rtgrant_status *ret_status) {
         struct rtgrant_status status;
         union wire_page page;
-        struct call call = CALL_INIT(hello, hello, &page);
+        size_t size;
         int r;
 
         if (!ret_status)
@@ -213,20 +232,24 @@ int rtgrant_get_status(struct rtgrant *handle, struct rtgrant_status *ret_status
         r = public_check_out(ret_status, STATUS_SIZE_FIRST);
         if (r < 0)
                 return r;
-        r = handle_enter(handle, &entered);
+
+        r = call_hello(handle, /* flags= */ 0, &page, &size);
         if (r < 0)
                 return r;
 
-        r = handle_call_now(handle, &call);
-        if (r < 0)
-                return r;
-        if (page.hello.reason != RTGRANT_REASON_NONE)
-                return reason_to_error(page.hello.reason);
-
-        r = status_read(&page, call.reply_size, &status);
+        r = status_read(&page, size, &status);
         if (r < 0)
                 return r;
 
         public_copy_out(&status, sizeof(status), ret_status);
         return 0;
+}
+
+int rtgrant_is_admin(struct rtgrant *handle) {
+        union wire_page page;
+        size_t size;
+        int r;
+
+        r = call_hello(handle, WIRE_HELLO_ADMIN, &page, &size);
+        return r < 0 ? r : (page.hello.state & WIRE_STATE_ADMIN) != 0;
 }

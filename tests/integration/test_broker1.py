@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The broker's own interface on the bus."""
 
+import contextlib
+import json
 import os
 import re
 import subprocess
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 import bus as bus_module
+import wire
 from agent import ALICE, BOB, CAROL, as_user
 from broker1 import ERROR, NAME, PATH, Broker1
 from daemon import wait_until
@@ -107,6 +111,22 @@ def test_acquire_update_renew_list_release(alice):
 
     assert alice.ask("Release", {}, granted["id"]).value["policy"] == "other"
     assert alice.client.sched()[:2] == (OTHER, 0)
+
+
+def test_hello_says_who_is_an_administrator(alice, broker, bus):
+    bob, carol = (Broker1(bus, broker.client(uid)) for uid in (BOB, CAROL))
+
+    assert not carol.ask("Hello").value["admin"]  # nobody was asked
+    assert carol.ask("Hello", {"admin": True}).value["admin"]
+    assert carol.ask("Hello").value["admin"]  # known by now
+    assert not bob.ask("Hello", {"admin": True}).value["admin"]
+    assert not bob.client.hello(flags=wire.HELLO_ADMIN).state & wire.STATE_ADMIN
+    assert carol.client.hello(flags=wire.HELLO_ADMIN).state & wire.STATE_ADMIN
+    bus.hang()
+    try:
+        assert not alice.ask("Hello", {"admin": True}).value["admin"]
+    finally:
+        bus.go_on()
 
 
 def test_hello_policy_and_properties(alice):
@@ -278,10 +298,56 @@ def test_rtgrantctl_of_such_an_administrator(alice, broker, bus, programs):
     assert ctl(BOB, "revoke", granted["id"])[0] != 0
     assert alice.client.sched()[:2] == (FIFO, 7)
 
+    assert ", an administrator" not in ctl(BOB, "status")[1]
+    assert ", an administrator" in ctl(CAROL, "status")[1]
     assert str(alice.pid) in ctl(CAROL, "list", "--all")[1]
     assert ctl(CAROL, "reload")[0] == 0
     assert ctl(CAROL, "revoke", granted["id"])[0] == 0
     assert alice.client.sched()[:2] == (OTHER, 0)
+
+    granted = alice.acquire(priority=7).value
+    assert ctl(BOB, "revoke", granted["id"][:8])[0] == 3
+    assert ctl(BOB, "revoke", "--user", str(ALICE))[0] == 3
+    assert ctl(CAROL, "revoke", granted["id"][:8]) == (0, "1 lease ended\n")
+    assert alice.client.sched()[:2] == (OTHER, 0)
+    alice.acquire(priority=7)
+    assert ctl(CAROL, "revoke", "--user", str(BOB)) == (0, "0 leases ended\n")
+    assert ctl(CAROL, "revoke", "--user", str(ALICE)) == (0, "1 lease ended\n")
+    assert alice.client.sched()[:2] == (OTHER, 0)
+
+
+@contextlib.contextmanager
+def monitor_of(uid, program, path):
+    """Yields what gives the lines since the last time."""
+    process = subprocess.Popen([program, "monitor", "--json"], stdout=subprocess.PIPE, text=True,
+                               user=uid, group=uid, extra_groups=[],
+                               env={"RTGRANT_SOCKET": path, "PATH": "/usr/bin"})
+    os.set_blocking(process.stdout.fileno(), False)
+    try:
+        yield process.stdout.readlines
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_rtgrantctl_monitor_of_such_an_administrator(alice, broker, programs, bus):
+    bob = Broker1(bus, broker.client(BOB))
+
+    def make_events():
+        for each in (alice, bob):
+            each.ask("Release", {}, each.acquire(priority=7).value["id"])
+
+    for uid, wanted in ((BOB, {BOB}), (CAROL, {ALICE, BOB})):
+        seen = set()
+        with monitor_of(uid, programs.rtgrantctl, broker.socket_path) as lines:
+            while not seen:  # it has to begin to watch first
+                make_events()
+                seen |= {json.loads(line)["lease"]["uid"] for line in lines()}
+            make_events()
+            time.sleep(0.2)
+            seen |= {json.loads(line)["lease"]["uid"] for line in lines()}
+        assert seen == wanted
 
 
 def test_the_example_in_the_documentation(broker, bus):

@@ -395,6 +395,39 @@ static void test_status(void **state) {
         session_stop(&f);
 }
 
+static void script_admin(struct fake_broker *broker) {
+        struct wire_hello_reply reply = { .offer_size = sizeof(struct wire_offer) };
+        const struct wire_hello *hello = (const struct wire_hello *) &broker->request;
+
+        while (fake_receive(broker) > 0) {
+                reply.state = hello->flags == WIRE_HELLO_ADMIN ? WIRE_STATE_ADMIN : 0;
+                fake_reply(broker, &reply, sizeof(reply));
+        }
+}
+
+static void script_no_admin(struct fake_broker *broker) {
+        struct wire_hello_reply reply = { .offer_size = sizeof(struct wire_offer) };
+
+        while (fake_receive(broker) > 0)
+                fake_reply(broker, &reply, sizeof(reply));
+}
+
+static void test_whether_one_is_an_administrator_is_asked(void **state) {
+        struct rtgrant_status status = { .size = sizeof(status) };
+        struct session f;
+
+        session_start(&f, script_admin, NULL, 0);
+        assert_int_equal(rtgrant_is_admin(f.handle), 1);
+        assert_int_equal(rtgrant_get_status(f.handle, &status), 0);
+        assert_false(status.admin); /* nobody was asked */
+        assert_int_equal(rtgrant_is_admin(NULL), -EINVAL);
+        session_stop(&f);
+
+        session_start(&f, script_no_admin, NULL, 0);
+        assert_int_equal(rtgrant_is_admin(f.handle), 0);
+        session_stop(&f);
+}
+
 /* Sixteen of ours are 1152 bytes: as much as twenty-eight of 40. */
 static void script_many_offers(struct fake_broker *broker) {
         struct wire_hello_reply reply = { .n_offers = 20, .offer_size = 40 };
@@ -426,6 +459,7 @@ int main(void) {
                 cmocka_unit_test(test_policy_that_never_rests),
                 cmocka_unit_test(test_bad_policies),
                 cmocka_unit_test(test_status),
+                cmocka_unit_test(test_whether_one_is_an_administrator_is_asked),
                 cmocka_unit_test(test_status_with_more_offers_than_we_know),
         };
 

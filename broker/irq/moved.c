@@ -197,7 +197,14 @@ void moved_forgive(struct moved_set *set) {
                         (void) read_line(set, set->items[i].line, &set->items[i].saved);
 }
 
-void moved_again(struct moved_set *set) {
+void moved_again(struct moved_set *set, unsigned line) {
+        struct moved *item = find(set, line);
+
+        if (item)
+                (void) forget_set(set, item);
+}
+
+void moved_all_again(struct moved_set *set) {
         for (unsigned i = 0; i < set->n; i++)
                 (void) forget_set(set, &set->items[i]);
 }
@@ -282,16 +289,21 @@ void moved_settle(struct moved_set *set) {
 
 /* ---- telling ---- */
 
-bool moved_is_set(const struct moved_set *set, unsigned line) {
-        const struct moved *item = find(set, line);
+static bool is_set(const struct moved *item) {
+        return item->priority > 0 && !cpus_is_empty(&item->set);
+}
 
-        return item && item->priority > 0 && !cpus_is_empty(&item->set);
+void moved_list(const struct moved_set *set, struct ban_list *ret) {
+        *ret = (struct ban_list){};
+        for (unsigned i = 0; i < set->n; i++)
+                if (is_set(&set->items[i]))
+                        (void) ban_list_add(ret, set->items[i].line);
 }
 
 bool moved_is_changed(const struct moved_set *set, unsigned line) {
         const struct moved *item = find(set, line);
 
-        return item && moved_is_set(set, line) && !has_now(set, line, &item->set);
+        return item && is_set(item) && !has_now(set, line, &item->set);
 }
 
 void moved_explain(const struct moved_set *set, unsigned line, char *text, size_t size) {

@@ -8,6 +8,7 @@
  * is theirs, and left alone.
  */
 
+#include "broker/irq/ban-list.h"
 #include "broker/irq/table.h"
 
 struct moved {
@@ -47,8 +48,9 @@ void moved_want(struct moved_set *set, const struct irq_thread *thread, const st
 /* What others changed is set again by the next moved_settle(), and put back to what they made. */
 void moved_forgive(struct moved_set *set);
 
-/* The same for what was changed by nobody's will: it is put back to what it had at first. */
-void moved_again(struct moved_set *set);
+/* The same for one that nobody changed on purpose: it is put back to what it had at first. */
+void moved_again(struct moved_set *set, unsigned line);
+void moved_all_again(struct moved_set *set);
 
 /* Moves what is wanted and puts back what is not, having written down first what that may change. */
 void moved_settle(struct moved_set *set);
@@ -56,8 +58,8 @@ void moved_settle(struct moved_set *set);
 /* Whether others made something else of it. */
 bool moved_is_changed(const struct moved_set *set, unsigned line);
 
-/* Whether it was moved and is wanted there. */
-bool moved_is_set(const struct moved_set *set, unsigned line);
+/* The interrupts that were moved and are wanted where they are. */
+void moved_list(const struct moved_set *set, struct ban_list *ret);
 
 /* Why it is not where it is wanted, in a sentence; "" if it is, or not wanted anywhere. */
 void moved_explain(const struct moved_set *set, unsigned line, char *text, size_t size);

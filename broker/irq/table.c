@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "broker/cleanup.h"
+#include "broker/irq/balance.h"
 #include "broker/irq/moved.h"
 #include "broker/irq/raised.h"
 #include "broker/irq/watch.h"
@@ -43,6 +44,7 @@ struct irq_table {
         GArray *claims; /* owned; struct claim */
         struct raised_set raised;
         struct moved_set moved;
+        struct balance *balance; /* owned */
         uint64_t slept_us;       /* by the last look at the devices */
         struct irq_watch *watch; /* owned; NULL while nothing is claimed */
         struct irq_snapshot snapshot;
@@ -284,6 +286,7 @@ static int gather(struct irq_table *table, const char *name, bool *ret_missing) 
 }
 
 static int settle(struct irq_table *table, const char *name) {
+        struct ban_list moved;
         bool missing = false;
         int r, failed;
 
@@ -295,6 +298,10 @@ static int settle(struct irq_table *table, const char *name) {
                 r = -ENODEV;
         failed = raised_settle(&table->raised);
         moved_settle(&table->moved);
+        if (!table->moved.recovering) {
+                moved_list(&table->moved, &moved);
+                balance_want(table->balance, &moved);
+        }
         return r < 0 ? r : failed;
 }
 
@@ -401,6 +408,8 @@ void irq_table_explain(struct irq_table *table, const char *device, char *text, 
                 return;
         for (unsigned i = 0; i < found.n_threads && text[0] == '\0'; i++)
                 moved_explain(&table->moved, found.threads[i].line, text, size);
+        for (unsigned i = 0; i < found.n_threads && text[0] == '\0'; i++)
+                balance_explain(table->balance, found.threads[i].line, text, size);
 }
 
 void irq_table_drop(struct irq_table *table, const void *owner) {
@@ -468,7 +477,7 @@ void irq_table_refresh(struct irq_table *table) {
         table->raised.recovering = false;
         table->moved.recovering = false;
         if (slept > table->slept_us + SLEPT_US)
-                moved_again(&table->moved);
+                moved_all_again(&table->moved);
         table->slept_us = slept;
         forget_snapshot(table);
         (void) settle(table, NULL);
@@ -484,12 +493,26 @@ static void on_thread_ended(void *userdata) {
         irq_table_refresh(userdata);
 }
 
+/* What irqbalance did before it heard of that was not against us. */
+static void on_banned(unsigned line, void *userdata) {
+        struct irq_table *table = userdata;
+
+        moved_again(&table->moved, line);
+        (void) settle(table, NULL);
+}
+
 int irq_table_new(const struct irq_table_options *options, struct irq_table **ret) {
         struct irq_table *table = calloc(1, sizeof(*table));
+        int r;
 
         if (!table)
                 return -ENOMEM;
         table->options = *options;
+        r = balance_new(&table->options, on_banned, table, &table->balance);
+        if (r < 0) {
+                free(table);
+                return r;
+        }
         table->found = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
         table->claims = g_array_new(FALSE, FALSE, sizeof(struct claim));
         if (!table->options.slept_us)
@@ -515,6 +538,7 @@ struct irq_table *irq_table_free(struct irq_table *table) {
         moved_unwant(&table->moved);
         (void) raised_settle(&table->raised);
         moved_settle(&table->moved);
+        table->balance = balance_free(table->balance);
         raised_done(&table->raised);
         g_array_unref(table->claims);
         forget_snapshot(table);

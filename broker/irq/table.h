@@ -26,6 +26,7 @@ struct irq_table_options {
         const struct kernel *kernel;
         const char *state_dir;
         struct irq_roots roots;
+        const char *balance_dir;    /* where irqbalance listens; NULL: where it always does */
         uint64_t (*slept_us)(void); /* how long the machine has been suspended; NULL: as it was */
 };
 

@@ -96,7 +96,7 @@ static bool grant_is_better(const struct decision *a, const struct decision *b,
                 return a->policy == request->policy;
         if (a->nice != b->nice)
                 return a->nice < b->nice;
-        if (a->resources != b->resources)
+        if (count_resources(a->resources) != count_resources(b->resources))
                 return count_resources(a->resources) > count_resources(b->resources);
 
         return a->lifetime_s > b->lifetime_s;

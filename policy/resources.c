@@ -42,6 +42,7 @@ static bool check_memlock(struct trial *t, struct limit limit) {
         const struct role *role = t->role;
         uint64_t user_max = role->memlock_per_user_max, total_max = t->policy->memlock_max;
         int64_t *value = &t->decision.values[RESOURCE_MEMLOCK];
+        bool has_room;
         uint64_t left;
 
         if (user_max == 0)
@@ -57,8 +58,10 @@ static bool check_memlock(struct trial *t, struct limit limit) {
         if ((uint64_t) *value <= left)
                 return true;
 
+        /* What is left may be less than the role gives at all. */
+        has_room = left > 0 && (int64_t) left >= limit.low;
         limit.low = limit.high = (int64_t) left;
-        if (!t->request->clamp || left == 0)
+        if (!t->request->clamp || !has_room)
                 return refuse_resource(t, RESOURCE_MEMLOCK, REASON_MEMLOCK_QUOTA, limit);
 
         *value = (int64_t) left;

@@ -111,6 +111,8 @@ static int measure(const struct latency_options *o) {
         if (r < 0)
                 return fail("cannot begin", r);
         watch_open(&run.watch, o->cpu);
+        if (o->compare & COMPARE_GOVERNOR)
+                governor_open(&run.governor, o->sysroot ?: "", o->cpu);
         if (o->as_user) {
                 r = become(o->as_user);
                 if (r < 0)

@@ -86,40 +86,62 @@ static void read_table(struct counters *c, const char *path, int cpu) {
         (void) fclose(file);
 }
 
-static void read_idle_states(struct counters *c, int cpu) {
-        char path[96], name[24], label[40];
-        struct counter *counter;
-        uint64_t usage;
+static bool read_line(const char *what, int cpu, int state, char *ret, size_t size) {
+        char path[96];
+        bool good;
         FILE *file;
 
-        for (int i = 0; i < 16; i++) {
-                (void) snprintf(path, sizeof(path),
-                                "/sys/devices/system/cpu/cpu%d/cpuidle/state%d/name", cpu, i);
-                file = fopen(path, "re");
-                if (!file)
-                        return;
-                if (fscanf(file, "%23s", name) != 1)
-                        name[0] = '\0';
-                (void) fclose(file);
-                (void) snprintf(path, sizeof(path),
-                                "/sys/devices/system/cpu/cpu%d/cpuidle/state%d/usage", cpu, i);
-                file = fopen(path, "re");
-                if (!file)
-                        return;
-                (void) snprintf(label, sizeof(label), "idle %s", name);
-                counter = fscanf(file, "%lu", &usage) == 1 ? find(c, label) : NULL;
-                if (counter)
-                        counter->count = usage;
-                (void) fclose(file);
+        (void) snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpuidle/state%d/%s", cpu,
+                        state, what);
+        file = fopen(path, "re");
+        if (!file)
+                return false;
+        good = fgets(ret, (int) size, file) != NULL;
+        (void) fclose(file);
+        if (good)
+                ret[strcspn(ret, "\n")] = '\0';
+        return good;
+}
+
+bool counters_idle_name(int cpu, int state, char *ret, size_t size) {
+        return read_line("name", cpu, state, ret, size);
+}
+
+unsigned counters_exit_latency_us(int cpu, int state) {
+        char number[24];
+
+        return read_line("latency", cpu, state, number, sizeof(number))
+                       ? (unsigned) strtoul(number, NULL, 10)
+                       : 0;
+}
+
+static void read_idle_states(struct counters *c, int cpu) {
+        char name[24], label[40], number[24];
+        struct counter *counter;
+
+        for (int i = 0; i < IDLE_STATES_MAX && counters_idle_name(cpu, i, name, sizeof(name)); i++) {
+                (void) snprintf(label, sizeof(label), COUNTER_IDLE "%s", name);
+                counter = find(c, label);
+                if (counter && read_line("usage", cpu, i, number, sizeof(number)))
+                        counter->count = strtoull(number, NULL, 10);
+                if (read_line("time", cpu, i, number, sizeof(number)))
+                        c->idle_us[i] = strtoull(number, NULL, 10);
         }
 }
 
 void counters_read(struct counters *c, int cpu) {
-        c->n = 0;
+        *c = (struct counters){ 0 };
         read_table(c, "/proc/interrupts", cpu);
         read_table(c, "/proc/softirqs", cpu);
         if (cpu >= 0)
                 read_idle_states(c, cpu);
+}
+
+uint64_t counters_get(const struct counters *c, const char *name) {
+        for (size_t i = 0; i < c->n; i++)
+                if (strcmp(c->all[i].name, name) == 0)
+                        return c->all[i].count;
+        return 0;
 }
 
 void counters_add_difference(struct counters *sum, const struct counters *before,
@@ -138,6 +160,18 @@ void counters_add_difference(struct counters *sum, const struct counters *before
                 if (total)
                         total->count += after->all[i].count - (then ? then->count : 0);
         }
+        for (size_t i = 0; i < IDLE_STATES_MAX; i++)
+                if (after->idle_us[i] > before->idle_us[i])
+                        sum->idle_us[i] += after->idle_us[i] - before->idle_us[i];
+}
+
+void counters_drop(struct counters *c, const char *prefix) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < c->n; i++)
+                if (strncmp(c->all[i].name, prefix, strlen(prefix)) != 0)
+                        c->all[n++] = c->all[i];
+        c->n = n;
 }
 
 static int by_count(const void *a, const void *b) {

@@ -167,7 +167,8 @@ static uint64_t run_cycle(struct loop *loop, uint64_t due, int schedstat) {
         loop->minor_faults += o.minor_faults;
         loop->major_faults += o.major_faults;
         loop->preempted += (uint64_t) (after.ru_nivcsw - before.ru_nivcsw);
-        loop->samples[loop->n++] = (struct sample){ cut(o.woke - due), cut(o.done - due) };
+        loop->samples[loop->n] = (struct sample){ cut(o.woke - due), cut(o.done - due) };
+        loop->n++; /* now it may be looked at */
         if (o.done - due > loop->deadline_ns) {
                 if (loop->n_overruns < OVERRUNS_MAX)
                         loop->overruns[loop->n_overruns] = o;

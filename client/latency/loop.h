@@ -59,9 +59,11 @@ struct loop {
 
         /* what came of it */
         struct sample *samples; /* owned, locked if the limit allows it */
-        size_t n, n_max;
+        atomic_size_t n; /* looked at while it runs; so are: */
+        size_t n_max;
         struct overrun overruns[OVERRUNS_MAX];
-        size_t n_overruns, n_injected;
+        atomic_size_t n_overruns;
+        size_t n_injected;
         uint64_t minor_faults, major_faults, preempted;
         struct grant_result granted;
         int policy_after, priority_after;

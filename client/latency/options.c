@@ -359,7 +359,7 @@ void latency_help(void) {
               "      --load PERCENT    part of a period that it works (80)\n"
               "      --stream WHICH    rate, frames and periods of a running stream: alsa, jack,\n"
               "                        pipewire, or auto for the first of them\n"
-              "      --sysroot DIR     look for the stream in DIR/proc\n"
+              "      --sysroot DIR     look for the stream and the governor in DIR\n"
               "      --cpu N|any       where it runs (the last CPU)\n"
               "      --duration S      seconds for each load and variant (5)\n"
               "The loads:\n"

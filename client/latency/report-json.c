@@ -20,6 +20,29 @@ static void add_us(json_object *object, const char *key, uint64_t ns) {
         add_double(object, key, (double) ns / 1e3);
 }
 
+static void add_around(json_object *object, const struct surroundings *s) {
+        json_object *around = json_object_new_object(), *counts = json_object_new_object();
+        json_object *idle = json_object_new_object();
+
+        if (s->to_ns == 0) {
+                json_add_null(object, "around");
+                (void) json_object_put(around);
+                (void) json_object_put(counts);
+                (void) json_object_put(idle);
+                return;
+        }
+        add_us(around, "us", s->to_ns - s->from_ns);
+        for (size_t i = 0; i < s->n; i++)
+                json_add_int(counts, s->counts[i].name, (int64_t) s->counts[i].count);
+        (void) json_object_object_add(around, "interrupts", counts);
+        json_add_text(idle, "state", s->idle);
+        json_add_int(idle, "exits", (int64_t) s->idle_exits);
+        json_add_int(idle, "slept_us", (int64_t) s->idle_us);
+        json_add_int(idle, "exit_latency_us", s->exit_latency_us);
+        (void) json_object_object_add(around, "idle", idle);
+        (void) json_object_object_add(object, "around", around);
+}
+
 static json_object *make_overrun(const struct run *run, const struct noted *n) {
         json_object *object = json_object_new_object(), *culprits = json_object_new_array(), *one;
 
@@ -42,6 +65,9 @@ static json_object *make_overrun(const struct run *run, const struct noted *n) {
         }
         (void) json_object_object_add(object, "culprits", culprits);
         json_add_bool(object, "incomplete", n->incomplete);
+        add_around(object, &n->around);
+        json_add_text(object, "kernel_stack", n->stack);
+        json_add_text(object, "kernel_stack_why", noted_why_no_stack(n));
         return object;
 }
 

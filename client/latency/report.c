@@ -83,11 +83,40 @@ static void print_culprits(const struct noted *noted) {
                 char comm[COMM_SIZE * 4];
 
                 text_printable(comm, sizeof(comm), noted->culprits[i].comm);
-                printf("%s %s[%d] %.0f µs", i ? "," : "; the CPU had:", comm,
-                       (int) noted->culprits[i].tid, (double) noted->culprits[i].ns / 1e3);
+                printf("%s %s", i ? "," : "; the CPU had:", comm);
+                if (noted->culprits[i].tid > 0)
+                        printf("[%d]", (int) noted->culprits[i].tid);
+                printf(" %.0f µs", (double) noted->culprits[i].ns / 1e3);
         }
         if (noted->incomplete)
                 printf(" (records were lost)");
+}
+
+static void print_around(const struct noted *noted) {
+        const struct surroundings *s = &noted->around;
+
+        if (s->to_ns == 0)
+                return;
+        printf("    in the %.0f ms around it:", (double) (s->to_ns - s->from_ns) / 1e6);
+        for (size_t i = 0; i < s->n && i < 5; i++)
+                printf(" %s %" PRIu64, s->counts[i].name, s->counts[i].count);
+        if (s->idle[0])
+                printf("; woke up %" PRIu64 " times from %s, which takes %u µs", s->idle_exits,
+                       s->idle, s->exit_latency_us);
+        printf("\n");
+}
+
+static void print_stack(const struct noted *noted) {
+        char text[STACK_SIZE * 4];
+
+        if (noted->n_culprits == 0)
+                return;
+        text_printable(text, sizeof(text), noted->stack);
+        if (text[0])
+                printf("    its kernel stack %.0f ms later: %s\n",
+                       (double) noted->stack_after_ns / 1e6, text);
+        else
+                printf("    its kernel stack: cannot tell: %s\n", noted_why_no_stack(noted));
 }
 
 static void print_overruns(const struct run *run, const struct row *row) {
@@ -112,6 +141,8 @@ static void print_overruns(const struct run *run, const struct row *row) {
                        (double) n->split.fault / 1e3);
                 print_culprits(n);
                 printf("\n");
+                print_around(n);
+                print_stack(n);
         }
         if (row->counters.n > 0)
                 printf("  interrupts meanwhile:");

@@ -7,18 +7,23 @@
  * turns of a second, so that a machine that drifts does so for all of them.
  */
 
+#include "client/latency/around.h"
 #include "client/latency/counters.h"
+#include "client/latency/governor.h"
+#include "client/latency/live.h"
 #include "client/latency/loop.h"
 #include "client/latency/options.h"
 #include "client/latency/watch.h"
 
 #define VARIANTS_MAX 16
 #define NOTED_MAX    64 /* overruns of a row that are told of */
+#define STACK_SIZE   200
 
 struct variant {
         char name[32];
         bool granted;
         struct grant_request grant;
+        bool governor; /* with that raised */
         bool unusable; /* refused or not to be had; then: */
         int error;
         char why[700];
@@ -31,7 +36,14 @@ struct noted {
         size_t n_culprits;
         struct culprit culprits[CULPRITS_MAX];
         bool incomplete; /* records were lost */
+        struct surroundings around;
+        char stack[STACK_SIZE]; /* the kernel's, of the first culprit; "": cannot tell, and why: */
+        int stack_error;         /* 0 with neither: it was not looked for */
+        uint64_t stack_after_ns; /* how long after the overrun it was read */
 };
+
+/* Why the kernel's stack of the culprit cannot be told; "" if it is. */
+const char *noted_why_no_stack(const struct noted *noted);
 
 /* A load under a variant. */
 struct row {
@@ -64,6 +76,8 @@ struct run {
         struct row *rows; /* owned; load by load */
         size_t n_rows;
         struct watch watch; /* who had the CPU */
+        struct live live;
+        struct governor governor;
         bool locked;
         bool interrupted;
         int max_sectors_kb; /* of the disk; -1: none */

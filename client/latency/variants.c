@@ -40,10 +40,17 @@ void variant_refused(struct variant *variant, const struct grant_result *result)
                 broker_error_text(&broker, result->error, variant->why, sizeof(variant->why));
 }
 
-static void not_served(struct variant *variant) {
+static void add_governor(struct run *run, const struct grant_request *grant) {
+        struct variant *variant = add(run, "priority+governor", true);
+        const char *why = governor_why_not(&run->governor);
+
+        variant->grant = *grant;
+        variant->governor = true;
+        if (why[0] == '\0')
+                return;
         variant->unusable = true;
         variant->error = -EOPNOTSUPP;
-        (void) snprintf(variant->why, sizeof(variant->why), "the broker does not serve that here");
+        (void) snprintf(variant->why, sizeof(variant->why), "%s", why);
 }
 
 /* The role and priority are found once, and are the same in all variants. */
@@ -83,7 +90,7 @@ static void add_compared(struct run *run, const struct grant_request *grant) {
                 variant->grant.irq = run->options->grant.irq ?: "card:0";
         }
         if (compare & COMPARE_GOVERNOR)
-                not_served(add(run, "priority+governor", true));
+                add_governor(run, grant);
 }
 
 static void add_sweep(struct run *run, const struct grant_request *grant) {

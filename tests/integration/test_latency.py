@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 """rtgrant-latency as an unprivileged user: what it measures, and what it leaves behind."""
 
+import contextlib
 import json
 import os
+import pty
 import pwd
+import re
+import select
 import signal
 import subprocess
+import termios
 
 import pytest
 
@@ -119,6 +124,97 @@ def test_who_took_the_cpu_is_named(daemon, planted_hog):
     assert all(told == pytest.approx(real, rel=0.1) for told, real in found), found
 
 
+def test_what_the_kernel_did_around_an_overrun(daemon, planted_hog):
+    """Interrupts, soft interrupts and sleep as everybody may read them; the stack as root may."""
+    for uid in (ALICE, 0):
+        result = latency(daemon, uid, "--loads", "none", "--json", "--cpu", hogs.CPU, "--duration", 1,
+                         "--role", "desktop")
+        report = json.loads(result.stdout)
+        overruns = [one for row in report["rows"] for one in row["overrun_list"]]
+        assert overruns
+        around = [one["around"] for one in overruns if one["around"]]
+        assert len(around) > len(overruns) / 2
+        for one in around:
+            assert 0 < one["us"] < 1e6
+            assert sum(one["interrupts"].values()) > 0
+        # the clock's, whatever it is called
+        assert any({"LOC", "TIMER", "SCHED", "HRTIMER"} & set(one["interrupts"]) for one in around)
+        if os.path.exists(f"/sys/devices/system/cpu/cpu{hogs.CPU}/cpuidle/state0"):
+            assert any(one["idle"]["state"] and one["idle"]["exits"] for one in around), around
+        stacks = [one["kernel_stack"] for one in overruns]
+        if uid == 0 and os.path.exists("/proc/self/stack"):
+            # it sleeps, but for 5 ms of 55
+            assert any(stack and "nanosleep" in stack for stack in stacks), overruns[:5]
+        else:
+            assert not any(stacks)
+            assert {one["kernel_stack_why"] for one in overruns} <= {
+                "only root may see that", "more overruns than are looked at one by one"}
+
+
+def on_terminal(daemon, *arguments, term="xterm"):
+    """What rtgrant-latency writes to a terminal as its stderr, and how much its measuring threads
+    wrote to anything."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    written, seen = {}, b""
+    process = subprocess.Popen(
+        [daemon.programs.rtgrant_latency, *arguments],
+        env={**os.environ, **NO_BUS, "RTGRANT_SOCKET": daemon.socket_path, "TERM": term}, user=ALICE,
+        group=ALICE, extra_groups=[], stdout=subprocess.DEVNULL, stderr=theirs, cwd="/",
+    )
+    os.close(theirs)
+    try:
+        while True:
+            if select.select([ours], [], [], 0.02)[0]:
+                try:
+                    data = os.read(ours, 65536)
+                except OSError:
+                    break  # closed by its end
+                seen += data
+            for task in os.listdir(f"/proc/{process.pid}/task"):
+                with contextlib.suppress(OSError):
+                    where = f"/proc/{process.pid}/task/{task}"
+                    with open(f"{where}/comm", encoding="utf-8") as file:
+                        if file.read() != "rtgrant-measure\n":
+                            continue
+                    with open(f"{where}/io", encoding="utf-8") as file:
+                        written[task] = int(file.read().split()[3])
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    return seen.decode(), written
+
+
+def test_progress_and_histogram_on_a_terminal(daemon):
+    seen, written = on_terminal(daemon, "--loads", "none", "--load", "10", "--duration", "2")
+
+    drawings = seen.split("\r\x1b[J")[1:]
+    assert 4 <= len(drawings) <= 4 * 5 + 4, "five a second, of 4 s, and one for each of 4 slices"
+    assert all("cycles, worst" in drawing for drawing in drawings[:-1])
+    assert "  0 %  none       without " in drawings[0]
+    assert any(" 75 %  none       " in drawing for drawing in drawings)
+    assert any(re.search(r"\n\x1b\[K +\d+ µs +\d+ #{40}", drawing) for drawing in drawings)
+    for drawing in drawings:
+        lines = re.sub(r"\x1b\[\d*[AKJ]", "", drawing).splitlines()
+        assert len(lines) <= 24 and all(len(line) < 80 for line in lines)
+    assert drawings[-1] == "", "nothing is left of it"
+    assert written and set(written.values()) == {0}, "the measuring threads write nothing"
+
+
+def test_a_terminal_without_a_cursor_gets_a_line(daemon):
+    seen, _ = on_terminal(daemon, "--loads", "none", "--load", "10", "--duration", "0.5", term="dumb")
+
+    assert "\x1b" not in seen and "#" not in seen
+    assert seen.endswith("\r\n") and all(len(line) < 80 for line in seen.split("\r"))
+
+
+def test_no_terminal_no_progress(daemon):
+    result = latency(daemon, ALICE, "--loads", "none")
+
+    assert result.stderr == ""
+
+
 def test_a_stream_that_runs(daemon, directory):
     for sub, text in (("sub0", "closed\n"),
                       ("sub1", "rate: 96000 (96000/1)\nperiod_size: 256\nbuffer_size: 768\n")):
@@ -139,9 +235,54 @@ def test_compared_by_leases(daemon):
     """What the role does not give is said, and the rest is measured."""
     result = latency(daemon, ALICE, "--loads", "none", "--compare", "priority,governor,cpu-latency")
 
-    assert "priority+governor: the broker does not serve that here" in result.stdout
+    if os.path.exists("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"):
+        assert "priority+governor: " in result.stdout
+    else:
+        assert "priority+governor: no cpufreq here" in result.stdout
     assert "priority+cpu-latency: refused: " in result.stdout
     assert "none  with " in result.stdout
+
+
+@pytest.fixture
+def cpufreq(directory):
+    """A machine whose governor alice may change."""
+    path = f"{directory}/machine/sys/devices/system/cpu/cpu{hogs.CPU}/cpufreq/scaling_governor"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("powersave\n")
+    os.chown(path, ALICE, ALICE)
+    return path
+
+
+def test_compared_with_the_governor(daemon, cpufreq, directory):
+    seen = set()
+    process = subprocess.Popen(
+        [daemon.programs.rtgrant_latency, *SHORT, "--loads", "none", "--cpu", str(hogs.CPU), "--compare",
+         "governor", "--sysroot", f"{directory}/machine", "--csv"],
+        env={**os.environ, **NO_BUS, "RTGRANT_SOCKET": daemon.socket_path}, user=ALICE, group=ALICE,
+        extra_groups=[], stdout=subprocess.PIPE, cwd="/", text=True,
+    )
+    while process.poll() is None:
+        with open(cpufreq, encoding="utf-8") as file:
+            seen.add(file.read(9))
+    rows = process.stdout.read().splitlines()
+    process.stdout.close()
+
+    assert [row.split(",")[1] for row in rows[1:]] == ["without", "with", "priority+governor"]
+    assert {"performan", "powersave"} <= seen
+    with open(cpufreq, encoding="utf-8") as file:
+        assert file.read().startswith("powersave"), "put back"
+
+
+def test_a_governor_that_cannot_be_compared(daemon, cpufreq, directory):
+    arguments = ["--loads", "none", "--cpu", hogs.CPU, "--compare", "governor", "--sysroot",
+                 f"{directory}/machine"]
+    os.chown(cpufreq, 0, 0)
+    assert "only root may change the governor" in latency(daemon, ALICE, *arguments).stdout
+    with open(cpufreq, "w", encoding="utf-8") as file:
+        file.write("performance\n")
+    os.chown(cpufreq, ALICE, ALICE)
+    assert 'the governor is "performance" already' in latency(daemon, ALICE, *arguments).stdout
 
 
 def children_of(pid):

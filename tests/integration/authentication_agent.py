@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """An authentication agent of polkit's, as a desktop has one: a program of root's on the bus.
 
-authentication_agent.py PID START-TIME yes|no|never: for that process. Writes "ready", then "asked"
-for each question and "cancelled" for each that is taken back.
+authentication_agent.py PID START-TIME yes|no|never|late: for that process. "late": a yes for a
+question that is taken back. Writes "ready", then "asked" for each question, "cancelled" for each
+that is taken back, and "answered" for each late yes.
 """
 
+import contextlib
 import os
 import sys
 
@@ -32,24 +34,36 @@ def say(*words):
 
 def main(pid, start_time, mode):
     bus = Gio.bus_get_sync(Gio.BusType.SYSTEM)
+    waiting = []
 
     def call(member, arguments):
         return bus.call_sync(*AUTHORITY, member, arguments, None, Gio.DBusCallFlags.NONE, -1)
+
+    def answer_yes(arguments):
+        """The program that asks for the password does this, and it is root's too."""
+        _, _, _, _, cookie, ((kind, details), *_) = arguments.unpack()
+        call("AuthenticationAgentResponse2", GLib.Variant(
+            "(us(sa{sv}))", (os.getuid(), cookie,
+                             (kind, {"uid": GLib.Variant("u", details["uid"])}))))
 
     def on_call(_bus, _sender, _path, _interface, member, arguments, invocation):
         if member == "CancelAuthentication":
             say("cancelled")
             invocation.return_value(None)
+            for each in waiting:
+                with contextlib.suppress(GLib.Error):  # polkit knows nothing of it any more
+                    answer_yes(each)
+                say("answered")
+            waiting.clear()
             return
         say("asked")
         if mode == "never":
             return  # nor is the call answered
+        if mode == "late":
+            waiting.append(arguments)
+            return
         if mode == "yes":
-            # the program that asks for the password does this, and it is root's too
-            _, _, _, _, cookie, ((kind, details), *_) = arguments.unpack()
-            call("AuthenticationAgentResponse2", GLib.Variant(
-                "(us(sa{sv}))", (os.getuid(), cookie,
-                                 (kind, {"uid": GLib.Variant("u", details["uid"])}))))
+            answer_yes(arguments)
         invocation.return_value(None)
 
     bus.register_object(PATH, Gio.DBusNodeInfo.new_for_xml(INTERFACE).interfaces[0], on_call,

@@ -31,7 +31,8 @@ PROPERTIES = "org.freedesktop.DBus.Properties"
 TIMEOUT_S = 10
 
 # dbus-daemon lets on only whom it finds in the user database
-USERS = {"alice": ALICE, "bob": BOB, "carol": CAROL}
+DAVE = 4000000000  # more than an int holds
+USERS = {"alice": ALICE, "bob": BOB, "carol": CAROL, "dave": DAVE}
 # polkit goes by the groups of the user database, not by those of the process
 REALTIME = 64100
 MEMBERS = ["bob"]

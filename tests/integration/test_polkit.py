@@ -288,22 +288,3 @@ def test_lists_decide_about_each_kind_too(broker, polkit):
 
     assert (answer.reason, answer.cpu_latency_us) == ("none", 400)
     assert len(polkit.asked()) == n
-
-
-def test_a_reload_that_asks_polkit_no_more(broker, polkit):
-    """Who waits for its answer gets one at once, and nothing is left of the question."""
-    client = broker.client(NOBODY)
-    polkit.hang()
-    client.start("acquire", role="studio", priority=62, flags=wire.ACQUIRE_MAY_ASK)
-    wait_until(lambda: broker.status().n_connections >= 2)
-    time.sleep(0.2)  # the question is on its way
-
-    begin = time.monotonic()
-    broker.reload({**POLICY, "Broker": {"Authority": "static"}})
-    refused = client.finish()
-
-    assert time.monotonic() - begin < 15  # the question itself would have had 25 s
-    assert refused.reason in ("authority-unavailable", "not-allowed")
-    client.kill()
-    polkit.go_on()
-    assert_granted(studio(broker.client(ALICE), 62), FIFO, 62)

@@ -130,6 +130,27 @@ def test_S29_R18_an_agent_that_never_answers(broker, bus, start):
     wait_until(lambda: desktop(client).reason == bus_module.NO)
 
 
+def test_S29_after_25_s_the_users_yes_is_for_nothing(broker, bus, start):
+    """The agent gives it when it is told that the question is taken back."""
+    client, second, other = broker.client(ALICE), broker.client(ALICE), broker.client(BOB)
+    agent = agent_for(start, bus, client, "late")
+
+    begin = time.monotonic()
+    client.start("acquire", role="desktop", flags=wire.ACQUIRE_MAY_ASK)
+    wait_until(lambda: "asked" in agent.lines, what="the question to the user")
+    assert_granted(desktop(other), FIFO, 5)  # nobody waits for that but who asked
+    assert desktop(second).reason == bus_module.NO
+    assert not client.has_finished()
+    refused = client.finish()
+
+    assert refused.reason == "authority-unavailable"
+    assert 24 < time.monotonic() - begin < 29
+    wait_until(lambda: "answered" in agent.lines, what="the late answer")
+    assert desktop(second).reason == bus_module.NO
+    assert client.sched() == (OTHER, 0, 0, False)
+    assert [lease.uid for lease in broker.leases()] == [BOB]
+
+
 def test_R17_RealtimeKit_never_asks_a_user(broker, bus, start):
     kit = Kit(bus, Client(None, ALICE, prepare=limit_rttime()))
     try:
@@ -176,6 +197,25 @@ def test_S28_an_answer_that_comes_too_late(broker, bus, start):
     assert client.sched() == (OTHER, 0, 0, False)
     assert broker.leases() == []
     broker.companions.remove(leaving)
+
+
+@no_polkit
+def test_a_reload_that_asks_polkit_no_more(broker, bus, start):
+    """Who waits for its answer gets one at once, and nothing is left of the question."""
+    polkit = start(bus, "nonsense_polkit.py", "late")
+    client = broker.client(ALICE)
+    client.start("acquire", role="desktop", flags=wire.ACQUIRE_MAY_ASK)
+    wait_until(lambda: any(line.startswith("asked") for line in polkit.lines), what="the question")
+
+    begin = time.monotonic()
+    broker.reload({**POLICY, "Broker": {"Authority": "static"}})
+    refused = client.finish()
+
+    assert time.monotonic() - begin < 15  # the question itself would have had 25 s
+    assert refused.reason in ("authority-unavailable", "not-allowed")
+    wait_until(lambda: "cancelled" in polkit.lines, what="the end of the question")
+    assert client.sched() == (OTHER, 0, 0, False)
+    assert broker.leases() == []
 
 
 @no_polkit

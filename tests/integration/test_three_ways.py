@@ -10,18 +10,16 @@ import bus as bus_module
 import kernel
 import ways
 from agent import ALICE, BOB, CAROL
+from bus import limit_rttime
 from daemon import wait_until
 from kernel import BATCH, FIFO, OTHER
 from kit import knows
 from test_polkit_peers import Program, has_gi
-from ways import (RULES, WAYS, YES, Place, in_general, of_all, place, policy,  # noqa: F401
+from ways import (RULES, UNTOUCHED, WAYS, YES, Place, in_general, of_all, place, policy,  # noqa: F401
                   with_policy)
 
 pytestmark = pytest.mark.skipif(not bus_module.is_here(),
                                 reason="no dbus-daemon, polkitd or python3-dbus")
-
-UNTOUCHED = (OTHER, 0, 0, False)
-
 
 @pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
 def make(request, place):
@@ -162,6 +160,15 @@ def test_thread_of_a_process_that_it_is_not_in(make):
     assert asker.grant(pid=asker.pid, tid=stranger).reason == "no-such-thread"
     assert asker.grant(pid=stranger).reason == "no-such-thread"  # no process, though a thread
     assert other.sched(stranger) == UNTOUCHED
+
+
+def test_S49_root_asks_for_a_user(make):
+    """As a service that passes on what users ask of it: it can have nothing for them."""
+    root, user = make(0), make()
+
+    assert root.grant(pid=user.pid).reason == "no-such-thread"
+    assert root.grant(pid=user.pid, tid=user.client.thread()).reason == "no-such-thread"
+    assert user.sched() == UNTOUCHED
 
 
 def test_thread_that_is_dead(make):
@@ -345,6 +352,24 @@ def test_S28_polkit_dies_in_the_middle(make, place, polkit):
     assert asker.sched() == UNTOUCHED
 
 
+@pytest.mark.parametrize("uid", [CAROL, ALICE], ids=["refused", "allowed"])
+def test_S26_gone_up_to_20_ms_after_the_request(make, place, polkit, uid):
+    askers, other = [make(uid), make(uid)], make(BOB)
+    n_fds = place.daemon.n_fds()
+
+    for asker in askers:
+        asker.ask_and_leave(100)
+    assert other.grant_with_patience() == YES
+    for asker in askers:
+        asker.client.finish()
+
+    if uid == CAROL:
+        assert [asker.sched() for asker in askers] == [UNTOUCHED, UNTOUCHED]
+        assert {lease.uid for lease in place.daemon.leases()} == {BOB}
+    place.end_clients()
+    wait_until(lambda: place.daemon.n_fds() <= n_fds, what="the end of all descriptors")
+
+
 def test_S26_gone_before_the_answer(make, place, polkit):
     leaving, other = make(), make(BOB)
     polkit.hang()
@@ -390,6 +415,31 @@ def test_S28_polkits_yes_comes_after_the_end(with_late_polkit, way):
 
 
 # ---- the rules that are shipped as examples ----
+
+def test_S31_a_user_beyond_what_an_int_holds(make, polkit):
+    """polkit's own numbers of users are signed."""
+    asker, other = make(bus_module.DAVE), make(CAROL)
+
+    assert asker.grant_with_patience() == YES
+    assert other.grant_with_patience().reason == bus_module.NO
+    assert asker.sched() == (FIFO, 5, 0, True)
+
+
+def test_S32_by_the_actions_own_defaults_a_session_is_needed(make, place, polkit):
+    """A service or cron job has none."""
+    enter, limit = polkit.session(ALICE), limit_rttime()
+
+    def in_session():
+        enter()
+        limit()
+
+    polkit.write_rules("")
+    try:
+        wait_until(lambda: make().grant().reason == bus_module.NO, what="the end of the rules")
+        assert make(prepare=in_session).grant_with_patience() == YES
+    finally:
+        polkit.write_rules(RULES)
+
 
 BANDS = {
     "Role desktop": {"AllowUsers": None, "PolkitAction": "org.rtgrant.realtime-high"},

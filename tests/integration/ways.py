@@ -8,18 +8,22 @@ waiting. Its answer is the same on each: the reason's word, "none" for a yes, an
 import os
 import re
 import tempfile
+import time
 from collections import namedtuple
 
 import pytest
 
 import broker1
 import bus as bus_module
-from agent import ALICE, BOB, Client
+import wire
+from agent import ALICE, BOB, Client, Connection
 from bus import KIT, KIT_PATH, TIMEOUT_S, Bus, limit_rttime
 from daemon import Daemon, wait_until
-from kernel import FIFO
+from kernel import FIFO, OTHER
 
 Said = namedtuple("Said", "reason words", defaults=("",))
+
+UNTOUCHED = (OTHER, 0, 0, False)
 
 YES = Said("none")
 
@@ -47,8 +51,39 @@ class Way:
     def sched(self, tid=None):
         return self.client.sched(tid)
 
+    def ask_and_leave(self, n):
+        """Asks on @n connections, each of which is closed up to 20 ms later; without waiting."""
+        self.client.start("run", ask_and_leave, n, *self.question)
+
+
+def over_socket(agent):
+    connection = Connection(agent.path)
+    connection.send(wire.encode(wire.ACQUIRE, 1, want=wire.WANT_SCHED, policy=FIFO, priority=5,
+                                role="desktop"))
+    return connection
+
+
+def over_bus(agent, address, name, path, member, signature, arguments):
+    import dbus.lowlevel
+
+    connection = dbus.bus.BusConnection(address)
+    message = dbus.lowlevel.MethodCallMessage(name, path, name, member)
+    message.append(*arguments, signature=signature)
+    connection.send_message(message)
+    connection.flush()
+    return connection
+
+
+def ask_and_leave(agent, n, ask, *arguments):
+    for i in range(n):
+        connection = ask(agent, *arguments)
+        time.sleep(0.02 * i / n)
+        connection.close()
+
 
 class Socket(Way):
+    question = (over_socket,)
+
     def start(self, priority=5, pid=0, tid=0, role="desktop"):
         self.client.start("acquire", policy=FIFO, priority=priority, pid=pid, tid=tid, role=role)
 
@@ -65,6 +100,11 @@ class Socket(Way):
 
 
 class Broker1(Way):
+    @property
+    def question(self):
+        return (over_bus, self.bus.address, broker1.NAME, broker1.PATH, "Acquire", "a{sv}",
+                [{"policy": "fifo", "priority": 5, "role": "desktop"}])
+
     def start(self, priority=5, pid=0, tid=0, role="desktop"):
         options = {"policy": "fifo", "priority": priority, "role": role}
         options.update({key: value for key, value in (("pid", pid), ("tid", tid)) if value})
@@ -89,6 +129,10 @@ class Broker1(Way):
 
 class RealtimeKit(Way):
     """The role is not the caller's to name, nor is the policy: the broker's own policy says both."""
+
+    @property
+    def question(self):
+        return (over_bus, self.bus.address, KIT, KIT_PATH, "MakeThreadRealtime", "tu", [0, 5])
 
     def start(self, priority=5, pid=0, tid=0, role=None):
         if pid:

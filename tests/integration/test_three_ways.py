@@ -11,10 +11,10 @@ import kernel
 import ways
 from agent import ALICE, BOB, CAROL
 from bus import limit_rttime
+from companions import Program, has_gi
 from daemon import wait_until
 from kernel import BATCH, FIFO, OTHER
 from kit import knows
-from test_polkit_peers import Program, has_gi
 from ways import (RULES, UNTOUCHED, WAYS, YES, Place, in_general, of_all, place, policy,  # noqa: F401
                   with_policy)
 

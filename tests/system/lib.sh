@@ -6,6 +6,7 @@
 
 set -euo pipefail
 shopt -s inherit_errexit
+exec {SAYS}>&2 # also where a program's output goes elsewhere
 
 UNIT=rtgrantd.service
 PROGRAMS=()
@@ -14,7 +15,7 @@ LOGINS=()
 PROGRAM=""
 
 fail() {
-        echo "failed: $*" >&2
+        echo "failed: $*" >&"$SAYS"
         exit 1
 }
 

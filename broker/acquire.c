@@ -244,6 +244,7 @@ static struct ask ask_of(const struct acquisition *a) {
                 .tid = a->target.thread.tid,
                 .feeds_tid = (pid_t) a->wire->feeds_tid,
                 .fed = a->fed,
+                .resources = &a->resources,
                 .in_user_namespace = a->target.in_user_namespace,
                 .interactive = a->wire->flags & WIRE_ACQUIRE_MAY_ASK,
         };

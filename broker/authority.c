@@ -144,11 +144,12 @@ static char *question_key(const struct authority_question *question) {
         if (proc_read_stat(question->pid, 0, &stat) < 0)
                 return NULL;
 
-        return g_strdup_printf("%s %d %" PRIu64 " %u %s %d %s %s %d %d",
+        return g_strdup_printf("%s %d %" PRIu64 " %u %s %d %s %s %d %d %" PRIi64 " %s",
                                question->bus_name ? "bus" : "socket", question->pid,
                                stat.start_time, question->uid, question->action,
                                question->interactive, question->role, question->policy,
-                               question->priority, question->nice);
+                               question->priority, question->nice, question->value,
+                               question->device);
 }
 
 static void keep_answer(struct authority *authority, const char *key, enum authority_answer answer) {
@@ -440,7 +441,7 @@ static GVariant *make_subject(const struct authority_question *question) {
 }
 
 static GVariant *make_details(const struct authority_question *question) {
-        char number[16], path[64], program[512] = "";
+        char number[24], path[64], program[512] = "";
         _cleanup_free_ char *unit = NULL;
         GVariantBuilder builder;
         ssize_t n;
@@ -452,6 +453,12 @@ static GVariant *make_details(const struct authority_question *question) {
         g_variant_builder_add(&builder, "{ss}", "nice", number);
         g_variant_builder_add(&builder, "{ss}", "role", question->role);
         g_variant_builder_add(&builder, "{ss}", "policy", question->policy);
+        if (question->device[0] != '\0')
+                g_variant_builder_add(&builder, "{ss}", "device", question->device);
+        if (question->value != 0) {
+                (void) snprintf(number, sizeof(number), "%" PRIi64, question->value);
+                g_variant_builder_add(&builder, "{ss}", "value", number);
+        }
 
         /* a hint: whoever owns the process can make it any program */
         (void) snprintf(path, sizeof(path), "/proc/%d/exe", question->pid);

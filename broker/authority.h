@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "client/protocol.h"
 #include "policy/policy.h"
 
 struct authority;
@@ -35,6 +36,8 @@ struct authority_question {
         const char *policy;     /* "fifo", "rr", "other" */
         int priority;
         int nice;
+        char device[4 * WIRE_LABEL_SIZE]; /* where the resource is of one: its name, or all of them */
+        int64_t value;          /* of the resource, in its unit; 0: none */
 };
 
 typedef void (*authority_done_fn)(enum authority_answer answer, void *userdata);

@@ -7,6 +7,7 @@
 #include "broker/facts.h"
 #include "broker/guard/act.h"
 #include "broker/session.h"
+#include "broker/text.h"
 
 struct situation decide_situation(const struct call *call, struct user *user) {
         struct broker *broker = call->broker;
@@ -38,7 +39,8 @@ struct situation decide_situation(const struct call *call, struct user *user) {
 }
 
 /* Whether the lease would hold more than it does. Asking again for what is there costs nothing. */
-static bool is_raise(const struct lease *lease, const struct request *request) {
+static bool is_raise(const struct lease *lease, const struct ask *ask) {
+        const struct request *request = ask->request;
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
 
@@ -51,7 +53,7 @@ static bool is_raise(const struct lease *lease, const struct request *request) {
         if (request->wants_nice && (!nice->held || request->nice < nice->set.nice.nice))
                 return true;
 
-        return resource_is_raise(lease, request);
+        return resource_is_raise(lease, request, ask->resources);
 }
 
 static const char *policy_word(const struct request *request, const struct decision *decision) {
@@ -61,9 +63,27 @@ static const char *policy_word(const struct request *request, const struct decis
         return decision->policy == SCHED_FIFO ? "fifo" : "rr";
 }
 
+/* What polkit is told of the resource that it is asked about. */
+static void describe_resource(const struct ask *ask, const struct decision *decision,
+                              struct authority_question *question) {
+        const struct resource_wants *resources = ask->resources;
+        size_t n = 0;
+
+        question->value = decision->values[decision->resource];
+        for (unsigned i = 0; i < resources->n_names[decision->resource]; i++) {
+                const char *label = resources->names[decision->resource][i].label;
+
+                if (n > 0 && n + 1 < sizeof(question->device))
+                        question->device[n++] = ' ';
+                text_escape(question->device + n, sizeof(question->device) - n, label,
+                            strlen(label));
+                n = strlen(question->device);
+        }
+}
+
 static struct authority_question make_question(const struct call *call, const struct ask *ask,
                                                const struct decision *decision) {
-        return (struct authority_question) {
+        struct authority_question question = {
                 .action = decision->about_resource ? resource_action(decision->resource)
                           : call->action           ? call->action
                                                    : decision->role->action,
@@ -79,6 +99,10 @@ static struct authority_question make_question(const struct call *call, const st
                 .priority = decision->priority,
                 .nice = decision->nice,
         };
+
+        if (decision->about_resource)
+                describe_resource(ask, decision, &question);
+        return question;
 }
 
 /* What the policy says, by all that it may have to know. */
@@ -108,7 +132,7 @@ static struct situation gather(const struct call *call, const struct ask *ask, s
         struct situation now = decide_situation(call, ask->user);
 
         now.in_user_namespace = ask->in_user_namespace;
-        *ret_uses_token = !ask->lease || is_raise(ask->lease, ask->request);
+        *ret_uses_token = !ask->lease || is_raise(ask->lease, ask);
         if (*ret_uses_token)
                 now.back_off_ms = guard_act_back_off_ms(broker, ask->user);
         if (ask->lease) {

@@ -17,6 +17,7 @@ struct ask {
         pid_t tid;
         pid_t feeds_tid;                /* the thread that it is to stay below; 0: none */
         struct irq_rung fed;            /* the interrupt, likewise */
+        const struct resource_wants *resources; /* what is meant by the request's */
         bool in_user_namespace;         /* the caller or the target */
         bool interactive;               /* polkit may ask the user */
 };

@@ -145,12 +145,25 @@ void resource_situation(struct broker *broker, const struct user *user, pid_t pi
                 now->on_battery = power_is_battery();
 }
 
-bool resource_is_raise(const struct lease *lease, const struct request *request) {
+static bool holds(const struct lease *lease, enum resource_index index, uint64_t key) {
+        for (unsigned i = 0; i < lease->n_holds; i++)
+                if (lease->holds[i]->resource->kind->index == index &&
+                    lease->holds[i]->resource->name.key == key)
+                        return true;
+
+        return false;
+}
+
+bool resource_is_raise(const struct lease *lease, const struct request *request,
+                       const struct resource_wants *wants) {
         for (enum resource_index index = 0; index < _RESOURCE_MAX; index++) {
                 int64_t held, wanted = request->values[index];
 
                 if (!(request->resources & 1U << index))
                         continue;
+                for (unsigned i = 0; i < wants->n_names[index]; i++)
+                        if (!holds(lease, index, wants->names[index][i].key))
+                                return true;
                 held = resource_held_value(lease, index, NULL);
                 if (held == 0 || (resource_kinds[index]->highest ? wanted > held : wanted < held))
                         return true;

@@ -162,8 +162,9 @@ void resource_request_held(const struct lease *lease, struct request *request,
 void resource_situation(struct broker *broker, const struct user *user, pid_t pid,
                         const struct request *request, struct situation *now);
 
-/* Whether @request wants more than the lease holds. */
-bool resource_is_raise(const struct lease *lease, const struct request *request);
+/* Whether @request wants more than the lease holds, or of other devices. */
+bool resource_is_raise(const struct lease *lease, const struct request *request,
+                       const struct resource_wants *wants);
 
 /*
  * Puts into force what @decision gives of @wants, all or nothing. If what follows fails, *ret_undo

@@ -34,6 +34,7 @@ static bool change_lease(const struct call *call, struct lease *lease,
                          struct authority_question *ret_question) {
         const struct ask ask = {
                 .request = request,
+                .resources = resources,
                 .lease = lease,
                 .user = lease->user,
                 .pid = lease->thread.pid,

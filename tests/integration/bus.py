@@ -81,7 +81,8 @@ BUS = """<busconfig>
 LOG_EACH = """polkit.addRule(function(action, subject) {
     polkit.log("asked " + action.id + " role=" + action.lookup("role") +
                " policy=" + action.lookup("policy") + " priority=" + action.lookup("priority") +
-               " nice=" + action.lookup("nice") + " program=" + action.lookup("program"));
+               " nice=" + action.lookup("nice") + " program=" + action.lookup("program") +
+               " value=" + action.lookup("value") + " device=" + action.lookup("device"));
 });
 """
 

@@ -102,7 +102,9 @@ static void add_change(json_object *object, const struct broker *broker,
                 json_add_null(object, "lease");
         json_add_text(object, "role", granted ? answer->role : NULL);
         json_add_bool(object, "clamped", granted && answer->clamped);
-        json_add_string(object, "rung", granted ? rungs[answer->rung] : NULL);
+        json_add_string(object, "rung",
+                        granted || answer->rung == RTGRANT_RUNG_NOTHING ? rungs[answer->rung]
+                                                                        : NULL);
         json_add_text(object, "note", granted && answer->noted ? answer->text : NULL);
         explain_resources_json(object, granted ? answer : NULL);
         if (granted && answer->memlock_bytes != 0)

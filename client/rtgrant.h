@@ -164,8 +164,8 @@ enum rtgrant_flags {
                                          *   own rlimits or capabilities allow it; own process
                                          *   only, and not with RTGRANT_DRY_RUN */
         RTGRANT_OR_LESS = 1 << 4,       /**< what is refused is tried with less: a lower priority
-                                         *   round robin, then nice, then, for a thread of the
-                                         *   calling process, a shorter time slice (Linux 6.12);
+                                         *   round robin, then nice, then, by the caller's own
+                                         *   right, a shorter time slice (Linux 6.12);
                                          *   answer->rung says what it came to */
 };
 

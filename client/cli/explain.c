@@ -97,6 +97,10 @@ struct values explain_given(const struct values *asked, const struct rtgrant_ans
         given.policy = answer->policy;
         given.priority = answer->priority;
         given.nice = answer->nice;
+        if (answer->rung == RTGRANT_RUNG_NICE) {
+                given.has_policy = false;
+                given.has_nice = true;
+        }
         given.resources.memlock_bytes = answer->memlock_bytes;
         given.resources.cpu_latency_us = answer->cpu_latency_us;
         given.resources.block_max_sectors_kb = answer->block_max_sectors_kb;

@@ -43,13 +43,24 @@ int acquire_verify(const struct rtgrant_request *request, struct rtgrant_answer 
         return -EPROTO;
 }
 
+/* The thread that is meant, as the kernel numbers it for this process; 0 if it cannot be told. */
+static pid_t find_tid(const struct rtgrant_request *request) {
+        if (request_is_own(request))
+                return request->tid;
+        if (request->tid == 0 && request->pidfd_plus_one > 0)
+                return thread_of_pidfd(request->pidfd_plus_one - 1);
+
+        return request->tid > 0 ? request->tid : request->pid;
+}
+
 /* The last rungs, for which nobody has to be asked: shorter time slices, or nothing. */
 static void take_slice(const struct rtgrant_request *request, struct rtgrant_answer *answer) {
+        pid_t tid = find_tid(request);
         struct thread_values now;
 
         answer->rung = RTGRANT_RUNG_NOTHING;
-        if (!request_is_own(request) || request->flags & RTGRANT_DRY_RUN ||
-            thread_write_slice(request->tid, SLICE_NS) < 0 || thread_read(request->tid, &now) < 0)
+        if (tid <= 0 || request->flags & RTGRANT_DRY_RUN ||
+            thread_write_slice(tid, SLICE_NS) < 0 || thread_read(tid, &now) < 0)
                 return;
 
         answer->rung = RTGRANT_RUNG_SLICE;

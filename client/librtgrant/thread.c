@@ -136,6 +136,20 @@ static int read_text(const char *path, char *buffer, size_t size) {
         return 0;
 }
 
+pid_t thread_of_pidfd(int pidfd) {
+        char path[64], buffer[512];
+        const char *line;
+        long tid;
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+        if (read_text(path, buffer, sizeof(buffer)) < 0)
+                return 0;
+
+        line = strstr(buffer, "\nPid:");
+        tid = line ? strtol(line + strlen("\nPid:"), NULL, 10) : 0;
+        return tid > 0 ? (pid_t) tid : 0;
+}
+
 static int read_start_time(const char *path, uint64_t *ret) {
         unsigned long long start_time;
         char buffer[1024];

@@ -40,6 +40,9 @@ int thread_write(pid_t tid, const struct thread_values *values);
  */
 int thread_write_slice(pid_t tid, uint64_t slice_ns);
 
+/* The number of the process or thread behind a pidfd; 0 if it has ended or cannot be told. */
+pid_t thread_of_pidfd(int pidfd);
+
 /* Errors: setpriority(2). */
 int thread_write_nice(pid_t tid, int nice);
 

@@ -53,6 +53,13 @@ def sched_setattr(tid, policy, priority=0, nice=0, flags=0, timing_ns=(0, 0, 0))
     check(libc.syscall(SYS_SCHED_SETATTR, tid, data, 0))
 
 
+def slice_ns(tid):
+    """How long a thread that is not real-time may run at a time; 0 before Linux 6.12."""
+    attributes = ctypes.create_string_buffer(48)
+    check(libc.syscall(SYS_SCHED_GETATTR, tid, attributes, 48, 0))
+    return struct.unpack_from("=Q", attributes.raw, 24)[0]
+
+
 def pidfd_open(pid, flags=0):
     return check(libc.syscall(SYS_PIDFD_OPEN, pid, flags))
 

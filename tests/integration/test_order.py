@@ -169,10 +169,55 @@ def test_or_less(make_daemon):
     answer = json.loads(result.stdout)
     assert (answer["rung"], answer["policy"], answer["priority"]) == ("rr", "SCHED_RR", 20)
 
+
+def rung_of(daemon, tid, *arguments):
+    """(rung, what was said to people, what is in force) of a thread that gets less than FIFO 65."""
+    request = ("-f", "--or-less", *arguments, "-p", 65, tid)
+    answer = json.loads(daemon.rtgrant(BOB, "--json", *request).stdout)
+    said = daemon.rtgrant(BOB, *request)
+    assert said.returncode == 0, said.stderr
+    return answer.get("rung"), said.stderr, kernel.sched_getattr(tid)
+
+
+def test_every_rung(make_daemon):
+    """FIFO, a lower RR, nice, a shorter slice: whatever is the first that may be had."""
+    studio = {"AllowUsers": "*"}
+    daemon = make_daemon().start({"Role studio": studio})
+    tids = [daemon.target(BOB).pid for _ in range(4)]
+
+    rung, said, now = rung_of(daemon, tids[0])
+    assert (rung, said, now[:2]) == ("as-asked", "", (FIFO, 65))
+
+    daemon.reload({"Role desktop": {"Policy": "rr other"}})
+    rung, said, now = rung_of(daemon, tids[1], "--role", "studio")
+    assert (rung, now[:2]) == ("rr", (RR, 20)) and "got SCHED_RR 20 of role desktop" in said
+
+    daemon.reload({"Role desktop": {"Policy": "other", "Priority": None}})
+    rung, said, now = rung_of(daemon, tids[2])
+    assert (rung, now[:3]) == ("nice", (OTHER, 0, -11)) and "nice -11" in said
+
     daemon.reload({"Role desktop": {"DenyUsers": "*"}})
-    result = daemon.rtgrant(BOB, "-f", "--or-less", 65, "sh", "-c", "echo it ran")
-    assert (result.returncode, result.stdout) == (0, "it ran\n")  # with a slice, or nothing
-    assert result.stderr
+    if kernel.slice_ns(tids[3]) == 0:
+        pytest.skip("this kernel has no slices: Linux before 6.12")
+    before = kernel.slice_ns(tids[3])
+    rung, said, now = rung_of(daemon, tids[3])
+    assert (rung, now[:3]) == ("slice", (OTHER, 0, 0)) and "shorter time slices" in said
+    assert kernel.slice_ns(tids[3]) == 500_000 < before
+
+
+def test_the_last_rung(make_daemon):
+    daemon = make_daemon().start({"Role desktop": {"DenyUsers": "*"}})
+    running = daemon.rtgrant(BOB, "-f", "--or-less", 65, "sh", "-c",
+                             "echo it ran; chrt -p $$")
+    assert running.returncode == 0 and running.stdout.startswith("it ran\n"), running.stderr
+    assert running.stderr
+
+    # a slice is for those who are not real-time: then there is nothing less
+    target = daemon.target(BOB)
+    kernel.sched_setattr(target.pid, RR, 3)
+    rung, said, _ = rung_of(daemon, target.pid)
+    assert rung == "nothing" and "refused: user" in said
+    assert target.sched()[:2] == (RR, 3)
 
 
 # ---- reloads under load ----

@@ -44,7 +44,8 @@ static bool record_is_sound(const struct lease_record_resource *record) {
 
 /* A resource as a predecessor left it. NULL: out of memory. */
 static struct resource *
-resource_from_record(struct broker *broker, const struct lease_record_resource *record, uid_t uid) {
+resource_from_record(struct broker *broker, const struct lease_record_resource *record,
+                     const struct lease *lease) {
         const struct resource_kind *kind = resource_kinds[record->kind];
         struct resource *resource = books_find(broker, kind, record->key);
         struct resource_name name = { .key = record->key, .pid = record->pid };
@@ -54,7 +55,7 @@ resource_from_record(struct broker *broker, const struct lease_record_resource *
                 return resource;
 
         text_copy(name.label, sizeof(name.label), record->label);
-        resource = books_new(broker, kind, &name, uid);
+        resource = books_new(broker, kind, &name, lease);
         if (!resource)
                 return NULL;
 
@@ -72,11 +73,11 @@ bool resource_recover(struct broker *broker, unsigned slot, const struct lease_r
         struct resource *resource;
         struct hold *hold;
 
-        resource = record_is_sound(&record->resource)
-                           ? resource_from_record(broker, &record->resource, record->uid)
+        resource = lease && record_is_sound(&record->resource)
+                           ? resource_from_record(broker, &record->resource, lease)
                            : NULL;
         hold = resource ? calloc(1, sizeof(*hold)) : NULL;
-        if (!hold || !lease || lease->uid != record->uid || lease->n_holds == LEASE_HOLDS_MAX ||
+        if (!hold || lease->uid != record->uid || lease->n_holds == LEASE_HOLDS_MAX ||
             books_hold(lease, resource)) {
                 free(hold);
                 lease_store_clear(broker->store, slot);

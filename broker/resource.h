@@ -100,6 +100,7 @@ struct resource {
         const struct resource_kind *kind;
         struct resource_name name;
         uid_t uid;                      /* of the first lease */
+        uid_t quota_uid;                /* likewise: whose quotas it takes */
         struct resource_value saved;
         struct resource_value set;
         bool in_force;

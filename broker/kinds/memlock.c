@@ -19,6 +19,7 @@
 #include "broker/cleanup.h"
 #include "broker/kinds/process.h"
 #include "broker/kinds/resources.h"
+#include "broker/peer.h"
 #include "broker/proc.h"
 #include "broker/thread.h"
 
@@ -184,7 +185,7 @@ static bool find_range(GHashTable *table, uid_t uid, struct range *ret) {
         while (g_hash_table_iter_next(&iter, &entry, NULL)) {
                 const struct resource *resource = entry;
 
-                if (resource->kind != &resource_memlock || resource->uid != uid)
+                if (resource->kind != &resource_memlock || resource->quota_uid != uid)
                         continue;
                 if (limit(&resource->saved, HARD) < range.saved)
                         range.saved = limit(&resource->saved, HARD);
@@ -223,6 +224,21 @@ static bool is_dead(pid_t pid) {
                (stat.state == 'Z' && (lstat(path, &st) < 0 || st.st_nlink <= 3));
 }
 
+static bool is_in_range(pid_t pid, const struct range *range, struct resource_value *ret_now) {
+        return limits_read(pid, ret_now) >= 0 && limit(ret_now, HARD) > range->saved &&
+               limit(ret_now, HARD) <= range->set;
+}
+
+/* A process that runs as another than @uid, but in a user namespace which that one made. */
+static bool is_behind(pid_t pid, uid_t process_uid, uid_t uid) {
+        bool in_user_namespace;
+        uid_t owner;
+
+        return process_uid >= POLICY_SYSTEM_UID_END &&
+               peer_read_quota_uid(pid, process_uid, &in_user_namespace, &owner) >= 0 &&
+               owner == uid;
+}
+
 /*
  * The processes of @uid outside of @table whose hard limit is above @range->saved and at most
  * @range->set: nobody but us gave it to them. Returns what they may lock; lowers it to @saved, if
@@ -247,9 +263,11 @@ static uint64_t scan_heirs(GHashTable *table, uid_t uid, const struct range *ran
                 if (pid <= 0)
                         continue;
                 n++;
-                if (fstatat(dirfd(proc), entry->d_name, &st, 0) < 0 || st.st_uid != uid ||
-                    limits_read(pid, &now) < 0 || limit(&now, HARD) <= range->saved ||
-                    limit(&now, HARD) > range->set || is_in_table(table, pid) || is_dead(pid))
+                if (fstatat(dirfd(proc), entry->d_name, &st, 0) < 0 ||
+                    (st.st_uid != uid && st.st_uid < POLICY_SYSTEM_UID_END) ||
+                    !is_in_range(pid, range, &now) ||
+                    (st.st_uid != uid && !is_behind(pid, st.st_uid, uid)) ||
+                    is_in_table(table, pid) || is_dead(pid))
                         continue;
 
                 bytes += limit(&now, HARD);
@@ -271,12 +289,12 @@ static void memlock_released(GHashTable *table, const struct resource *gone) {
         const struct range own = { limit(&gone->saved, HARD), limit(&gone->set, HARD) };
         struct range others;
 
-        if (find_range(table, gone->uid, &others))
+        if (find_range(table, gone->quota_uid, &others))
                 return;
 
         /* again, as long as there are some: they may be forking */
         for (int pass = 0; pass < 3; pass++)
-                if (scan_heirs(table, gone->uid, &own, &gone->saved) == 0)
+                if (scan_heirs(table, gone->quota_uid, &own, &gone->saved) == 0)
                         return;
 }
 

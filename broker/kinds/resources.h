@@ -34,7 +34,8 @@ uint64_t memlock_locked(pid_t pid);
 
 /*
  * A raised limit is inherited by children, who may outlive their parent. What processes of @uid,
- * other than those in @table, may lock above the least that those in it could before.
+ * other than those in @table, may lock above the least that those in it could before. Those of a user
+ * namespace that the user made count too, whatever users of it they run as.
  */
 uint64_t memlock_inherited(GHashTable *table, uid_t uid);
 

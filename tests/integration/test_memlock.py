@@ -20,6 +20,7 @@ import wire
 from agent import ALICE, BOB, CAROL
 from daemon import assert_granted, assert_refused, wait_until
 from kernel import FIFO, OTHER
+from test_namespace import subordinate_user
 
 MEMLOCK = wire.WANT_MEMLOCK
 MIB = 1 << 20
@@ -69,13 +70,21 @@ def limits(directory):
 
 
 @pytest.fixture
-def broker(make_daemon, programs, limits):
-    made = make_daemon()
-    made.programs = SimpleNamespace(**{**vars(programs), "rtgrantd": programs.rtgrantd_limits})
-    start = made.start
-    made.start = lambda policy=POLICY, **values: start(
-        policy, environment={"RTGRANT_TEST_LIMITS": str(limits.directory)}, **values)
-    return made.start()
+def make_broker(make_daemon, programs, limits):
+    def make(policy):
+        made = make_daemon()
+        made.programs = SimpleNamespace(**{**vars(programs), "rtgrantd": programs.rtgrantd_limits})
+        start = made.start
+        made.start = lambda policy=POLICY, **values: start(
+            policy, environment={"RTGRANT_TEST_LIMITS": str(limits.directory)}, **values)
+        return made.start(policy)
+
+    return make
+
+
+@pytest.fixture
+def broker(make_broker):
+    return make_broker(POLICY)
 
 
 def ask(client, size, **values):
@@ -244,6 +253,26 @@ def test_what_children_inherit_counts_and_is_taken_back_with_the_last(broker, li
     assert_refused(ask(broker.client(ALICE), 4096), "memlock-quota")
 
     holder.release(lease)
+    assert limits(child.pid) == before
+    assert ask(broker.client(ALICE), 100 * MIB).reason == "none"
+
+
+def test_a_user_namespace_counts_for_its_owner(make_broker, limits):
+    """Whatever subordinate users its processes and their children run as."""
+    broker = make_broker({**POLICY, "Broker": {"MemlockMax": "1G", "UserNamespaces": "yes"}})
+    inside = broker.client(0, prepare=subordinate_user)
+    child = broker.client(0, prepare=lambda: subordinate_user(7))
+    before = limits(child.pid)
+    assert inside.hello().uid == 200004
+    lease = ask(inside, 100 * MIB).id
+    limits.inherit(inside.pid, child.pid)
+
+    # 100 held and 100 inherited of 160: nothing is left, within and without
+    assert_refused(ask(broker.client(ALICE), 4096), "memlock-quota")
+    assert_refused(ask(broker.client(0, prepare=subordinate_user), 4096), "memlock-quota")
+    assert ask(broker.client(BOB), 100 * MIB).reason == "none"
+
+    inside.release(lease)
     assert limits(child.pid) == before
     assert ask(broker.client(ALICE), 100 * MIB).reason == "none"
 

@@ -155,8 +155,8 @@ def test_G10_served_where_the_policy_says_so(make_daemon):
     assert_refused(inside.acquire(tid=inside.thread()), "threads-per-user")  # one quota for both
 
 
-def subordinate_user():
-    """For a client's prepare: uid 200004 in a user namespace that ALICE made."""
+def subordinate_user(inner=4):
+    """For a client's prepare: uid 200000 + @inner in a user namespace that ALICE made."""
     ready, go = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:  # the maker; the client joins it
@@ -177,8 +177,8 @@ def subordinate_user():
     os.write(go[1], b"x")
     os.waitpid(pid, 0)
     os.setgroups([])
-    os.setresgid(4, 4, 4)
-    os.setresuid(4, 4, 4)
+    os.setresgid(inner, inner, inner)
+    os.setresuid(inner, inner, inner)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
 
 

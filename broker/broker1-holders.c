@@ -11,6 +11,10 @@
 #define HOLDERS_MAX 256
 #define HOLDERS_PER_USER_MAX 32
 
+/* Events for one name: so many at once, then one each time this has passed. */
+#define EVENTS_BURST 64
+#define EVENTS_REFILL_US (20U * 1000)
+
 struct id {
         uint8_t bytes[WIRE_LEASE_ID_SIZE];
 };
@@ -23,6 +27,8 @@ struct holder {
         unsigned n_calls;               /* not answered yet */
         bool watching;
         bool watching_all;
+        struct bucket events;           /* that it may be told of */
+        uint64_t n_lost;                /* of the others */
         sd_bus_slot *gone;              /* owned; watches for its end */
         sd_bus_slot *here;              /* owned; whether that came too late */
 };
@@ -180,6 +186,8 @@ enum reason holders_add(struct holders *holders, sd_bus *connection, const char 
         holder->n_calls = 1;
         holder->leases = g_array_new(FALSE, FALSE, sizeof(struct id));
         holders->broker->n_watchers++;
+        bucket_init(&holder->events, EVENTS_BURST, EVENTS_REFILL_US,
+                    broker_now_us(holders->broker));
         holder->name = strdup(name);
         if (!holder->name || watch_name(holder, connection) < 0) {
                 holder_free(holder);
@@ -259,6 +267,8 @@ static bool is_to_know(const struct holder *holder, const struct wire_lease *lea
 
 void holders_tell(struct holders *holders, const struct wire_event *event, holders_send_fn send,
                   void *userdata) {
+        uint64_t now_us = broker_now_us(holders->broker);
+        struct wire_event mine = *event;
         GHashTableIter iter;
         gpointer data;
 
@@ -266,7 +276,10 @@ void holders_tell(struct holders *holders, const struct wire_event *event, holde
         while (g_hash_table_iter_next(&iter, NULL, &data)) {
                 struct holder *holder = data;
 
-                if (is_to_know(holder, &event->lease))
-                        send(holder->name, event, userdata);
+                if (!is_to_know(holder, &event->lease))
+                        continue;
+                mine.n_lost = holder->n_lost;
+                if (!bucket_take(&holder->events, now_us) || !send(holder->name, &mine, userdata))
+                        holder->n_lost++;
         }
 }

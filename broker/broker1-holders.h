@@ -12,7 +12,8 @@
 
 struct holders;
 
-typedef void (*holders_send_fn)(const char *name, const struct wire_event *event, void *userdata);
+/* False: it could not be sent. */
+typedef bool (*holders_send_fn)(const char *name, const struct wire_event *event, void *userdata);
 
 /* Errors: -ENOMEM. */
 int holders_new(struct broker *broker, struct holders **ret);
@@ -37,7 +38,10 @@ void holders_watch(struct holders *holders, const char *name, bool all);
 /* One call that holders_add() was for is answered. Forgets @name if nothing depends on it. */
 void holders_settle(struct holders *holders, const char *name);
 
-/* Calls @send for each that is to know: that watches, or that the lease depends on. */
+/*
+ * Calls @send for each that is to know: that watches, or that the lease depends on. What is too much
+ * for one, or cannot be sent, is lost, and counted in the next one's n_lost.
+ */
 void holders_tell(struct holders *holders, const struct wire_event *event, holders_send_fn send,
                   void *userdata);
 

@@ -21,12 +21,13 @@
 int values_read(sd_bus_message *message, union wire_request *request,
                 char error[VALUES_ERROR_SIZE]);
 
-/* Appends the reply to @verb, in the form that Broker1 gives it. Errors: sd_bus_message_append(3).
- */
-int values_append_reply(sd_bus_message *message, enum wire_verb verb,
-                        const union wire_response *response);
+/* What WORDs may be, up to one without; those of lifetimes in the order of enum wire_lifetime. */
+struct word {
+        const char *word;
+        uint32_t number;
+};
 
-/* Appends a lease as a{sv}. Errors: likewise. */
-int values_append_lease(sd_bus_message *message, const struct wire_lease *lease);
+extern const struct word values_policies[];
+extern const struct word values_lifetimes[];
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "broker/broker1-holders.h"
+#include "broker/broker1-replies.h"
 #include "broker/broker1-values.h"
 #include "broker/bus-peer.h"
 #include "broker/cleanup.h"
@@ -19,6 +20,9 @@
 #include "broker/config.h"
 
 #define ERROR_PREFIX "org.rtgrant.Error."
+
+/* What waits to be sent is sent in order: answers are not to wait behind more signals than this. */
+#define QUEUED_MAX 1024
 
 struct broker1 {
         struct bus *bus;                /* borrowed; outlives this */
@@ -342,21 +346,27 @@ static const char *event_to_string(uint32_t kind) {
         return kind < ELEMENTS(words) && words[kind] ? words[kind] : "unknown";
 }
 
-static void send_event(const char *name, const struct wire_event *event, void *userdata) {
+static bool send_event(const char *name, const struct wire_event *event, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *signal = NULL;
         struct broker1 *broker1 = userdata;
+        sd_bus *bus = bus_connection(broker1->bus);
+        uint64_t n_queued;
         int r;
 
-        r = sd_bus_message_new_signal(bus_connection(broker1->bus), &signal, BROKER1_PATH,
-                                      BROKER1_NAME, "LeaseChanged");
+        r = sd_bus_get_n_queued_write(bus, &n_queued);
+        if (r >= 0 && n_queued >= QUEUED_MAX)
+                return false;
+
+        r = sd_bus_message_new_signal(bus, &signal, BROKER1_PATH, BROKER1_NAME, "LeaseChanged");
         if (r >= 0)
                 r = sd_bus_message_append(signal, "sss", event_to_string(event->kind),
                                           reason_to_string((enum reason) event->reason),
                                           event->text);
         if (r >= 0)
-                r = values_append_lease(signal, &event->lease);
+                r = values_append_event(signal, event);
         if (r >= 0)
-                (void) sd_bus_send_to(bus_connection(broker1->bus), signal, name, NULL);
+                r = sd_bus_send_to(bus, signal, name, NULL);
+        return r >= 0;
 }
 
 void broker1_tell(struct broker1 *broker1, const struct wire_event *event) {

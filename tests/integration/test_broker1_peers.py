@@ -3,15 +3,13 @@
 
 import os
 import time
-from types import SimpleNamespace
 
 import pytest
 
-import broker1
 import bus as bus_module
 import kernel
 from agent import ALICE, BOB, CAROL
-from broker1 import ERROR, NAME, PATH, Broker1, bare
+from broker1 import NAME, Broker1, Gio1
 from companions import agent_for, has_gi, start  # noqa: F401
 from daemon import wait_until
 from kernel import FIFO, OTHER
@@ -54,106 +52,6 @@ def broker(make_daemon, bus):
     asker.client.close()
     daemon.take_as_base()
     return daemon
-
-
-# ---- a client by GIO, which knows the flag, and signals ----
-
-
-def gio_connection(agent, address):
-    from gi.repository import Gio
-
-    if not hasattr(agent, "gio"):
-        agent.gio = Gio.DBusConnection.new_for_address_sync(
-            address, Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT |
-            Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION, None, None)
-        agent.gio.set_exit_on_close(False)
-    return agent.gio
-
-
-def gio_variant(value):
-    from gi.repository import GLib
-
-    kind = ("b" if isinstance(value, bool) else "x" if isinstance(value, int) and value < 0 else
-            "t" if isinstance(value, int) else "s")
-    return GLib.Variant(kind, value)
-
-
-def gio_arguments(id, options):
-    from gi.repository import GLib
-
-    options = {key.replace("_", "-"): gio_variant(value) for key, value in options.items()}
-    return (GLib.Variant("(a{sv})", (options,)) if id is None else
-            GLib.Variant("(sa{sv})", (id, options)))
-
-
-def gio_call(agent, address, member, id, options, may_ask, wait):
-    """(error, message, value); without @wait nothing."""
-    from gi.repository import Gio, GLib
-
-    flags = (Gio.DBusCallFlags.ALLOW_INTERACTIVE_AUTHORIZATION if may_ask else
-             Gio.DBusCallFlags.NONE)
-    call = (NAME, PATH, NAME, member, gio_arguments(id, options), None, flags, 60000, None)
-    if not wait:
-        gio_connection(agent, address).call(*call, None, None)
-        return gio_connection(agent, address).flush_sync(None)
-    try:
-        value = gio_connection(agent, address).call_sync(*call).unpack()
-        return "", "", value[0] if len(value) == 1 else value
-    except GLib.Error as error:
-        name = Gio.DBusError.get_remote_error(error)
-        assert name, error
-        return name, error.message, None
-
-
-def gio_leave(agent):
-    agent.gio.close_sync(None)
-    del agent.gio
-
-
-def gio_listen(agent, address):
-    """From now on all signals of the interface that reach this client are kept."""
-    agent.signals = []
-    gio_connection(agent, address).signal_subscribe(
-        None, NAME, None, None, None, 0,
-        lambda _bus, _sender, _path, _interface, member, arguments:
-            agent.signals.append((member, arguments.unpack())))
-
-
-def gio_signals(agent):
-    from gi.repository import GLib
-
-    while GLib.MainContext.default().iteration(False):
-        pass
-    return agent.signals
-
-
-class Gio1:
-    def __init__(self, bus, client):
-        self.bus = bus
-        self.client = client
-        self.pid = client.pid
-
-    def ask(self, member, options=None, id=None, may_ask=False, wait=True):
-        reply = self.client.run(gio_call, self.bus.address, member, id, options or {}, may_ask,
-                                wait)
-        if wait:
-            error, message, value = reply
-            return SimpleNamespace(error=error.removeprefix(ERROR), message=message, value=value)
-
-    def acquire(self, may_ask=False, wait=True, **options):
-        return self.ask("Acquire", options, may_ask=may_ask, wait=wait)
-
-    def listen(self):
-        self.client.run(gio_listen, self.bus.address)
-
-    def signals(self):
-        """(event, reason, lease's id) of those so far."""
-        signals = self.client.run(gio_signals)
-        assert {member for member, _ in signals} <= {"LeaseChanged"}
-        return [(event, reason, lease["id"]) for _, (event, reason, _text, lease) in signals]
-
-    def leave(self):
-        self.client.run(gio_leave)
 
 
 @pytest.fixture
@@ -246,13 +144,16 @@ def test_events_reach_the_holder_and_administrators_and_nobody_else(make):
     others = bob.acquire(role="desktop", priority=6).value["id"]
     assert bob.ask("Release", {}, others).error == ""
 
+    def told(client):
+        return [(event, reason, of["id"]) for event, reason, of in client.signals()]
+
     hers = [("granted", "none", lease), ("revoked", "revoked", lease)]
     his = [("granted", "none", others), ("ended", "released", others)]
     wait_until(lambda: len(carol.signals()) == 4, what="the administrator's events")
-    assert carol.signals() == hers + his
-    assert again.signals() == hers          # she watches
-    assert alice.signals() == hers[1:]      # she holds one by her name, and watches nothing
-    assert bob.signals() == his
+    assert told(carol) == hers + his
+    assert told(again) == hers          # she watches
+    assert told(alice) == hers[1:]      # she holds one by her name, and watches nothing
+    assert told(bob) == his
 
 
 # ---- which process is meant ----

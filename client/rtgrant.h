@@ -128,6 +128,7 @@ enum rtgrant_reason {
         RTGRANT_REASON_CPU_RESERVE = 93,        /**< all threads of all users took too much */
         RTGRANT_REASON_BACK_OFF = 94,           /**< after that, for a while; see retry_after_ms */
         RTGRANT_REASON_BACK_OFF_OVER = 95,      /**< the while is over, the priority is back */
+        RTGRANT_REASON_STARVED = 96,            /**< nothing else got to run on its CPU */
 
         RTGRANT_REASON_RELOAD_FAILED = 100,
 };

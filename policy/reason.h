@@ -88,6 +88,7 @@
         X(CPU_RESERVE, 93, "cpu-reserve")       /* all threads, of a CPU or of all */             \
         X(BACK_OFF, 94, "back-off")             /* a thread of the user is demoted by the guard */ \
         X(BACK_OFF_OVER, 95, "back-off-over")   /* and has its priority again */                  \
+        X(STARVED, 96, "starved")               /* all others on its CPU, for seconds */          \
         X(RELOAD_FAILED, 100, "reload-failed")
 
 enum reason {

@@ -14,6 +14,8 @@
 
 /* Who kept to its budget for this many times the last back-off starts from the first one again. */
 #define FORGIVEN_AFTER 10
+/* Three times what a kernel with a fair server, or its throttle for real-time, lets others wait. */
+#define STARVED_MS 2500
 #define WARN_EVERY_US (5U * 1000 * 1000) /* for one thread */
 
 static uint32_t id_of(const struct lease *lease) {
@@ -51,6 +53,13 @@ static void describe(const struct broker *broker, const struct guard_notice *not
                                 "CPUPerUser=%u%% of all, and it is the largest with %.1f%%",
                                 notice->group_share / 100.0, policy->cpu_per_user_percent_max,
                                 notice->share / 100.0);
+                break;
+        case REASON_STARVED:
+                (void) snprintf(text, size,
+                                "real-time threads took %.1f%% of CPU %d, and nothing else got to "
+                                "run there for %llu ms; it is the largest with %.1f%%",
+                                notice->group_share / 100.0, notice->cpu,
+                                (unsigned long long) notice->starved_ms, notice->share / 100.0);
                 break;
         default:
                 (void) snprintf(text, size,
@@ -207,6 +216,7 @@ void guard_act_apply_policy(struct broker *broker) {
         const struct guard_limits limits = {
                 .user_max = broker_policy(broker)->cpu_per_user_percent_max,
                 .reserve = broker_policy(broker)->reserve_cpu_percent,
+                .starved_ms = STARVED_MS,
         };
         struct lease *lease;
 

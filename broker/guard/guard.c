@@ -69,8 +69,10 @@ static bool look_at_all(struct guard *guard, uint64_t interval_ns, bool *ret_idl
                 }
         }
         *ret_idle = guard_table_is_idle(table);
-        told = tick == GUARD_TICK_GOOD && guard_table_judge(table);
+        told = tick == GUARD_TICK_GOOD && guard_table_judge(table, guard->time.now_ns);
         guard_table_unlock(table);
+        if (tick != GUARD_TICK_GOOD)
+                canary_forgive(&table->canary, guard->time.now_ns);
         if (tick == GUARD_TICK_RESUMED && interval_ns != 0) {
                 guard->woke_up = true;
                 return true;

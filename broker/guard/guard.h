@@ -26,6 +26,7 @@ struct guard;
 struct guard_limits {
         unsigned user_max;              /* of all CPUs together, in percent; 100: no limit */
         unsigned reserve;               /* of each CPU and of all, in percent */
+        unsigned starved_ms;            /* that everybody else may get nothing of a CPU; 0: any */
 };
 
 struct guard_watched {
@@ -45,6 +46,8 @@ struct guard_notice {
         unsigned share;                 /* of a CPU over its window, in hundredths of a percent */
         uint64_t took_ms;               /* from over budget to demoted */
         unsigned group_share;           /* of the user or of all, with these reasons; of one CPU */
+        int cpu;                        /* with REASON_STARVED, and how long */
+        uint64_t starved_ms;
         struct guard_budget budget;
 };
 

@@ -2,6 +2,7 @@
 
 #include "broker/guard/judge.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define MS UINT64_C(1000000)
@@ -246,22 +247,36 @@ bool guard_parse_schedstat(const char *text, uint64_t *ret_cpu_ns, uint64_t *ret
         return text && *text == ' ' && parse_number(text + 1, ret_delay_ns);
 }
 
-bool guard_parse_stat(const char *text, size_t length, uint64_t tick_ns, uint64_t *ret_cpu_ns) {
-        uint64_t utime, stime;
-
+/* From the third on, counted as proc(5) does; NULL if there is none. */
+static const char *find_field(const char *text, size_t length, unsigned wanted) {
         while (length > 0 && text[length - 1] != ')')
                 length--;
         if (length == 0)
-                return false;
+                return NULL;
 
         text += length;
-        /* state is field 3, utime 14 */
-        for (unsigned field = 2; field < 14; field++) {
+        for (unsigned field = 2; field < wanted; field++) {
                 text = strchr(text, ' ');
                 if (!text)
-                        return false;
+                        return NULL;
                 text++;
         }
+        return text;
+}
+
+int guard_parse_stat_cpu(const char *text, size_t length) {
+        uint64_t cpu;
+
+        text = find_field(text, length, 39);
+        return text && parse_number(text, &cpu) && cpu <= INT_MAX ? (int) cpu : -1;
+}
+
+bool guard_parse_stat(const char *text, size_t length, uint64_t tick_ns, uint64_t *ret_cpu_ns) {
+        uint64_t utime, stime;
+
+        text = find_field(text, length, 14);
+        if (!text)
+                return false;
         text = parse_number(text, &utime);
         if (!text || *text != ' ' || !parse_number(text + 1, &stime))
                 return false;

@@ -130,4 +130,7 @@ bool guard_parse_schedstat(const char *text, uint64_t *ret_cpu_ns, uint64_t *ret
 /* /proc/PID/task/TID/stat, whose second field is any text. @tick_ns: of utime and stime. */
 bool guard_parse_stat(const char *text, size_t length, uint64_t tick_ns, uint64_t *ret_cpu_ns);
 
+/* Of the same text, the CPU that it ran on last; -1 if that is not what @text is. */
+int guard_parse_stat_cpu(const char *text, size_t length);
+
 #endif

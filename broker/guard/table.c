@@ -22,6 +22,7 @@ int guard_table_init(struct guard_table *table) {
 
         *table = (struct guard_table) {
                 .free = GUARD_NONE,
+                .canary = { .wake_fd = -1, .cpu = -1 },
                 .limits = { .user_max = 100 },
                 .n_cpus = n_cpus > 0 ? (unsigned) n_cpus : 1,
                 .tick_ns = 1000 * MS / (uint64_t) (hz > 0 ? hz : 100),
@@ -34,10 +35,11 @@ int guard_table_init(struct guard_table *table) {
         if (r >= 0)
                 r = -pthread_mutex_init(&table->lock, &attr);
         (void) pthread_mutexattr_destroy(&attr);
-        return r;
+        return r < 0 ? r : canary_start(&table->canary);
 }
 
 void guard_table_done(struct guard_table *table) {
+        canary_stop(&table->canary);
         for (uint32_t i = 0; i < table->n_slots / GUARD_CHUNK_SLOTS; i++) {
                 for (uint32_t j = 0; j < GUARD_CHUNK_SLOTS; j++)
                         (void) close_fd(table->chunks[i][j].fd);
@@ -182,6 +184,7 @@ int guard_table_add(struct guard_table *table, const struct guard_watched *watch
                 .ticks = ticks,
                 .fd = fd,
                 .cpu = -1,
+                .ran_on = -1,
                 .watched = *watched,
         };
         table->n_watched++;

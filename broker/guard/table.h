@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "broker/guard/canary.h"
 #include "broker/guard/guard.h"
 
 #define GUARD_CHUNK_SLOTS 64U
@@ -33,6 +34,7 @@ struct guard_slot {
         enum reason reason;             /* as judged for itself, at the last sample */
         unsigned share;                 /* likewise */
         int cpu;                        /* that it is pinned to; -1: more than one */
+        int ran_on;                     /* then, where it was seen; -1: nowhere yet */
         int fd;                         /* owned by the dispatcher */
         struct guard_watched watched;
         struct guard_account account;
@@ -49,6 +51,7 @@ struct guard_table {
         uint32_t free;                  /* GUARD_NONE: none */
         uint32_t next_told;
         struct guard_limits limits;
+        struct canary canary;
         bool idle;                      /* at the last look: the guard's alone */
         unsigned n_cpus;
         uint64_t tick_ns;
@@ -93,6 +96,6 @@ void guard_table_sample(struct guard_table *table, uint32_t id, uint64_t now_ns,
 bool guard_table_is_idle(struct guard_table *table);
 
 /* Warns and demotes. True if there is something to tell. */
-bool guard_table_judge(struct guard_table *table);
+bool guard_table_judge(struct guard_table *table, uint64_t now_ns);
 
 #endif

@@ -3,7 +3,9 @@
 /* What the guard's thread does with its table: looks, judges, demotes. No allocation, no log. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "broker/guard/table.h"
@@ -13,6 +15,7 @@
 #define QUIET 2000U             /* below this share some of the looks will do */
 #define PINNED_EVERY 8          /* looks between two at what CPUs it may run on */
 #define MEMBER_MIN 10U          /* below this share nobody is to blame */
+#define SUSPECT 9000U           /* of a CPU, by leased threads: others may get nothing of it */
 
 /* False if the thread ended. */
 static bool read_counter(const struct guard_table *table, const struct guard_slot *slot,
@@ -42,6 +45,33 @@ static int pinned_cpu(pid_t tid) {
         return -1;
 }
 
+/* Of one that may run on several: where it did last. -1 if that cannot be told. */
+static int last_cpu(const struct guard_watched *watched) {
+        char path[64], text[1024];
+        ssize_t n;
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", watched->pid, watched->tid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -1;
+        n = read(fd, text, sizeof(text) - 1);
+        (void) close(fd);
+        if (n <= 0)
+                return -1;
+
+        text[n] = '\0';
+        return guard_parse_stat_cpu(text, (size_t) n);
+}
+
+static void find_cpu(struct guard_slot *slot) {
+        slot->cpu = pinned_cpu(slot->watched.tid);
+        /* who does little starves nobody */
+        slot->ran_on = slot->cpu >= 0 ? slot->cpu : slot->quiet ? -1 : last_cpu(&slot->watched);
+        if (slot->ran_on >= GUARD_CPUS_MAX)
+                slot->ran_on = -1;
+}
+
 void guard_table_sample(struct guard_table *table, uint32_t id, uint64_t now_ns,
                         enum guard_tick tick, uint64_t n_ticks) {
         struct guard_slot *slot = guard_table_slot(table, id);
@@ -63,7 +93,7 @@ void guard_table_sample(struct guard_table *table, uint32_t id, uint64_t now_ns,
                       (slot->account.used_ns - used_ns) * (GUARD_FULL / QUIET) <=
                               slot->account.at_ns - at_ns;
         if ((n_ticks + id) / GUARD_QUIET_LOOKS % PINNED_EVERY == 0)
-                slot->cpu = pinned_cpu(slot->watched.tid);
+                find_cpu(slot);
 }
 
 bool guard_table_is_idle(struct guard_table *table) {
@@ -111,14 +141,16 @@ static bool demote(struct guard_table *table, struct guard_slot *slot) {
         return true;
 }
 
-static struct guard_notice notice_of(const struct guard_slot *slot, enum reason reason,
-                                     unsigned group_share) {
+static struct guard_notice notice_of(const struct guard_table *table, const struct guard_slot *slot,
+                                     enum reason reason, unsigned group_share) {
         return (struct guard_notice) {
                 .owner = slot->watched.owner,
                 .reason = reason,
                 .run_ms = guard_account_run_ns(&slot->account) / MS,
                 .share = slot->share,
                 .group_share = group_share,
+                .cpu = table->canary.cpu,
+                .starved_ms = (slot->account.at_ns - table->canary.sent_ns) / MS,
                 .budget = slot->watched.budget,
         };
 }
@@ -131,13 +163,13 @@ static bool settle(struct guard_table *table, struct guard_slot *slot, enum reas
         slot->settled = false;
         switch (guard_account_settle(account, &slot->watched.budget, reason)) {
         case GUARD_WARN:
-                slot->warning = notice_of(slot, reason, group_share);
+                slot->warning = notice_of(table, slot, reason, group_share);
                 slot->tell_warning = true;
                 return true;
         case GUARD_DEMOTE:
                 if (!demote(table, slot))
                         return false;
-                slot->demotion = notice_of(slot, reason, group_share);
+                slot->demotion = notice_of(table, slot, reason, group_share);
                 slot->demotion.demoted = true;
                 slot->demotion.took_ms = (account->at_ns - account->over_since_ns) / MS;
                 slot->tell_demotion = true;
@@ -156,12 +188,13 @@ struct scope {
         uint64_t limit;         /* of the sum of shares */
         bool by_user;
         uint64_t user;
-        int cpu;                /* -1: wherever */
+        int cpu;                /* that they are pinned to; -1: wherever */
+        bool unpinned_too;      /* or were seen on */
 };
 
 static bool is_in(const struct scope *scope, const struct guard_slot *slot) {
         return (!scope->by_user || slot->watched.user == scope->user) &&
-               (scope->cpu < 0 || slot->cpu == scope->cpu);
+               (scope->cpu < 0 || (scope->unpinned_too ? slot->ran_on : slot->cpu) == scope->cpu);
 }
 
 /* The members of @scope, most of whom use nothing and are left out. */
@@ -258,6 +291,57 @@ static bool judge_cpus(struct guard_table *table, uint64_t limit) {
         return told;
 }
 
+/* The next CPU after @after that leased threads take nearly all of; -1 if there is none. */
+static int next_suspect(struct guard_table *table, int after) {
+        static uint64_t sums[GUARD_CPUS_MAX];
+
+        for (int cpu = 0; cpu < GUARD_CPUS_MAX; cpu++)
+                sums[cpu] = 0;
+        for (uint32_t i = 0; i < table->n_slots; i++) {
+                const struct guard_slot *slot = guard_table_slot(table, i);
+
+                if (slot->used && !slot->demoted && slot->ran_on >= 0)
+                        sums[slot->ran_on] += slot->share;
+        }
+        for (int i = 1; i <= GUARD_CPUS_MAX; i++) {
+                int cpu = (after + i) % GUARD_CPUS_MAX;
+
+                if (sums[cpu] >= SUSPECT)
+                        return cpu;
+        }
+
+        return -1;
+}
+
+/* Whether all others on a CPU get nothing of it; then the largest there has to go. */
+static bool judge_starved(struct guard_table *table, uint64_t now_ns) {
+        struct scope scope = { REASON_STARVED, .unpinned_too = true };
+        struct guard_slot *slot;
+        uint64_t sent_ns, sum;
+        size_t n, i;
+
+        scope.cpu = canary_waits(&table->canary, &sent_ns);
+        if (scope.cpu < 0) {
+                scope.cpu = next_suspect(table, table->canary.cpu);
+                if (scope.cpu >= 0)
+                        (void) canary_send(&table->canary, scope.cpu, now_ns);
+                return false;
+        }
+        if (now_ns - sent_ns < table->limits.starved_ms * MS)
+                return false;
+
+        /* somebody whom we gave nothing may be the one who takes it all */
+        n = gather(table, &scope, &sum);
+        i = sum >= SUSPECT ? next_culprit(table, &scope, n) : n;
+        if (i == n)
+                return false;
+        slot = guard_table_slot(table, table->member_slots[i]);
+        if (slot->over_now)
+                return false; /* judged already */
+        slot->over_now = true;
+        return settle(table, slot, scope.reason, (unsigned) sum);
+}
+
 static bool judge_users(struct guard_table *table, uint64_t limit) {
         bool told = false;
         uint64_t sum;
@@ -278,7 +362,7 @@ static bool judge_users(struct guard_table *table, uint64_t limit) {
         return told;
 }
 
-bool guard_table_judge(struct guard_table *table) {
+bool guard_table_judge(struct guard_table *table, uint64_t now_ns) {
         const struct guard_limits *limits = &table->limits;
         uint64_t all = (uint64_t) table->n_cpus * GUARD_FULL;
         uint64_t user_limit = all * limits->user_max / 100;
@@ -294,6 +378,8 @@ bool guard_table_judge(struct guard_table *table) {
                 told |= judge_users(table, user_limit);
         if (sum > everybody.limit)
                 told |= judge_scope(table, &everybody);
+        if (limits->starved_ms > 0 && sum >= SUSPECT)
+                told |= judge_starved(table, now_ns);
 
         for (uint32_t i = 0; i < table->n_slots; i++) {
                 struct guard_slot *slot = guard_table_slot(table, i);

@@ -75,6 +75,7 @@ static const char *const reason_words[] = {
         [RTGRANT_REASON_CPU_SHARE] = "cpu-share",
         [RTGRANT_REASON_CPU_PER_USER] = "cpu-per-user",
         [RTGRANT_REASON_CPU_RESERVE] = "cpu-reserve",
+        [RTGRANT_REASON_STARVED] = "starved",
         [RTGRANT_REASON_BACK_OFF] = "back-off",
         [RTGRANT_REASON_BACK_OFF_OVER] = "back-off-over",
         [RTGRANT_REASON_RELOAD_FAILED] = "reload-failed",

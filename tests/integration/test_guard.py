@@ -192,6 +192,35 @@ def test_as_declared(make_daemon):
     assert is_in_force(daemon, honest)
 
 
+@pytest.mark.parametrize("runtime", ["950000", "-1"])
+def test_who_may_have_all_of_a_cpu_has_it(make_daemon, runtime):
+    """As long as the kernel sees to it that others run there now and then."""
+    if not has_fair_server():
+        pytest.skip("this kernel lets nothing else run then")
+    daemon = make_daemon().start(limits(
+        {"ReserveCPU": "0%", "CPUPerUser": "100%"}, RunMax="1min", CPUMax="100%"))
+    with rt_runtime(runtime):
+        victim = Hog(daemon.client(BOB), hogs.work, 0.1, priority=2)
+        hog = Hog(daemon.client(ALICE), hogs.spin)
+        time.sleep(5)
+        assert is_in_force(daemon, hog) and is_in_force(daemon, victim)
+        assert "over-budget" not in daemon.log()
+        # the canary looked
+        assert any(name == "rtgrantd" and affinity == {hogs.CPU}
+                   for name, affinity in threads_of(daemon.pid))
+        hog.kill()
+
+
+def has_fair_server():
+    return tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 12)
+
+
+def threads_of(pid):
+    for tid in kernel.threads(pid):
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as file:
+            yield file.read().strip(), os.sched_getaffinity(tid)
+
+
 # ---- what follows ----
 
 

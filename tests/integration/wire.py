@@ -148,6 +148,7 @@ REASONS = {
     "cpu-share": 91,
     "cpu-per-user": 92,
     "cpu-reserve": 93,
+    "starved": 96,
     "back-off": 94,
     "back-off-over": 95,
     "reload-failed": 100,

@@ -15,10 +15,15 @@
 
 #define SELF_PRIORITY 96
 
+struct guard;
 struct log;
 
 struct self {
         struct log *log;                /* borrowed */
+        struct guard *guard;            /* borrowed; has to outrank this; NULL: there is none yet */
+        uint64_t budget_ns;             /* of real-time CPU a window */
+        bool limited;                   /* by an RLIMIT_RTTIME that cannot be lifted */
+        bool hopeless;                  /* so short a one that it stays broken */
         enum reason broken;             /* why it cannot run real-time; REASON_NONE if it can */
         char cause[200];                /* likewise, in words */
         bool wanted;                    /* real-time leases exist or one is being made */
@@ -32,6 +37,12 @@ struct self {
 
 /* Tries once whether the kernel lets this thread run real-time. */
 void self_init(struct self *self, struct log *log);
+
+/* From now on @guard is tried too. */
+void self_set_guard(struct self *self, struct guard *guard);
+
+/* The kernel does not let the guard come above all grants: @error, negative. */
+void self_cannot_watch(struct self *self, int error);
 
 /* Tries again if it could not. Returns whether it can. */
 bool self_can_raise(struct self *self);

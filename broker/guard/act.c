@@ -203,11 +203,13 @@ int guard_act_start(struct broker *broker) {
                 return r;
         }
 
+        self_set_guard(&broker->self, broker->guard);
         guard_act_apply_policy(broker);
         return 0;
 }
 
 void guard_act_stop(struct broker *broker) {
+        self_set_guard(&broker->self, NULL);
         broker->guard_notices = sd_event_source_disable_unref(broker->guard_notices);
         broker->guard = guard_free(broker->guard);
 }
@@ -227,24 +229,19 @@ void guard_act_apply_policy(struct broker *broker) {
         }
 }
 
-int guard_act_watch(struct broker *broker, struct lease *lease) {
-        struct guard_watched watched;
-        uint32_t id;
-        int r;
-
-        if (!broker->guard)
-                return 0; /* a test of the books alone */
-        if (!lease_is_rt(lease)) {
-                guard_act_forget(broker, lease, /* restore= */ false);
-                return 0;
-        }
-        watched = (struct guard_watched) {
+int guard_act_reserve(struct broker *broker, struct lease *lease) {
+        const struct guard_watched watched = {
                 .pid = lease->thread.pid,
                 .tid = lease->thread.tid,
                 .user = lease->user->uid,
                 .owner = lease,
                 .budget = budget_of(broker, lease),
         };
+        uint32_t id;
+        int r;
+
+        if (!broker->guard)
+                return 0; /* a test of the books alone */
         if (lease->guard != 0) {
                 guard_set_budget(broker->guard, id_of(lease), &watched.budget);
                 return 0;
@@ -254,6 +251,14 @@ int guard_act_watch(struct broker *broker, struct lease *lease) {
         if (r >= 0)
                 lease->guard = id + 1;
         return r;
+}
+
+int guard_act_watch(struct broker *broker, struct lease *lease) {
+        if (lease_is_rt(lease))
+                return guard_act_reserve(broker, lease);
+
+        guard_act_forget(broker, lease, /* restore= */ false);
+        return 0;
 }
 
 void guard_act_rebind(struct broker *broker, struct lease *lease) {

@@ -26,6 +26,12 @@ void guard_act_apply_policy(struct broker *broker);
  */
 int guard_act_watch(struct broker *broker, struct lease *lease);
 
+/*
+ * The lease is about to become real-time: makes room for it, since what cannot be watched must not be
+ * given. If that comes to nothing, guard_act_watch() gives it up. Errors: as guard_add().
+ */
+int guard_act_reserve(struct broker *broker, struct lease *lease);
+
 /* It goes on as another thread. */
 void guard_act_rebind(struct broker *broker, struct lease *lease);
 

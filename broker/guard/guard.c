@@ -191,17 +191,31 @@ void guard_set_limits(struct guard *guard, const struct guard_limits *limits) {
         guard_table_unlock(&guard->table);
 }
 
-int guard_add(struct guard *guard, const struct guard_watched *watched, uint32_t *ret_id) {
+static int set_priority(struct guard *guard, int priority) {
         const struct sched_values values = {
-                .policy = SCHED_FIFO,
-                .priority = GUARD_PRIORITY,
+                .policy = priority > 0 ? SCHED_FIFO : SCHED_OTHER,
+                .priority = priority,
                 .reset_on_fork = true,
         };
+
+        return sched_write(guard->tid, &values);
+}
+
+int guard_try(struct guard *guard) {
+        int r;
+
+        r = set_priority(guard, GUARD_PRIORITY);
+        if (r >= 0 && guard->table.n_watched == 0)
+                (void) set_priority(guard, 0);
+        return r;
+}
+
+int guard_add(struct guard *guard, const struct guard_watched *watched, uint32_t *ret_id) {
         bool first = guard->table.n_watched == 0;
         int r;
 
         if (first) {
-                r = sched_write(guard->tid, &values);
+                r = set_priority(guard, GUARD_PRIORITY);
                 if (r < 0)
                         return r;
         }

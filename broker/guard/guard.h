@@ -60,6 +60,9 @@ struct guard *guard_free(struct guard *guard);
 /* Becomes readable when there are notices; guard_next() empties it. */
 int guard_fd(const struct guard *guard);
 
+/* Whether the kernel lets it come above all grants. Errors: sched_setattr(2). */
+int guard_try(struct guard *guard);
+
 void guard_set_limits(struct guard *guard, const struct guard_limits *limits);
 
 /*

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import resource
 import time
 
 import pytest
@@ -219,6 +220,38 @@ def threads_of(pid):
     for tid in kernel.threads(pid):
         with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as file:
             yield file.read().strip(), os.sched_getaffinity(tid)
+
+
+def fill_with_nice(agent, n):
+    """Leases of nice for threads of its own, until no more is given: (thread, lease) each."""
+    given = []
+    for _ in range(n):
+        tid = agent.thread()
+        answer = agent.acquire(tid=tid, want=wire.WANT_NICE, nice=-3)
+        if answer.reason != "none":
+            return given, answer.reason
+        given.append((tid, answer.id))
+    return given, "none"
+
+
+def test_who_cannot_be_watched_does_not_become_real_time(make_daemon):
+    """Each real-time lease takes a descriptor more, and there is none."""
+    daemon = make_daemon().start(
+        {"Broker": {"GrantBurst": 1000}, "Role desktop": {"ThreadsPerUser": 200}},
+        prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+    client = daemon.client(ALICE)
+    given, reason = client.run(fill_with_nice, 100)
+    assert reason == "resources" and len(given) > 10
+
+    (tid, lease), (_, other) = given[:2]
+    assert_refused(client.update(lease, policy=FIFO, priority=4), "resources")
+    assert_refused(client.acquire(tid=tid), "resources")
+    assert client.sched(tid) == (OTHER, 0, -3, True)
+    assert [x.granted_want for x in client.list() if x.id == lease] == [wire.WANT_NICE]
+
+    client.release(other)
+    assert client.update(lease, policy=FIFO, priority=4).reason == "none"
+    assert client.sched(tid)[:2] == (FIFO, 4)
 
 
 # ---- what follows ----

@@ -2,6 +2,7 @@
 """The daemon's own life: starting, stopping, crashing, and how it gets on with its init system."""
 
 import os
+import resource
 import signal
 import socket
 import stat
@@ -13,7 +14,7 @@ import pytest
 import kernel
 import wire
 from agent import ALICE, BOB, CAROL, as_user
-from daemon import assert_granted, wait_until
+from daemon import assert_granted, assert_refused, wait_until
 from kernel import BATCH, FIFO, OTHER, RR
 
 
@@ -438,3 +439,51 @@ def test_R31_a_service_manager_that_does_not_read(make_daemon):
 
         assert_granted(client.acquire(), FIFO, 5)
         daemon.stop()
+
+
+def limit_itself(rttime_us):
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_RTTIME, (rttime_us // 2, rttime_us))
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+    return prepare
+
+
+def ask_often(agent, seconds):
+    """As many leases as it can get in that time, one after the other; how many."""
+    end, n = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        for _ in range(50):
+            answer = agent.acquire()
+            assert answer.reason == "none", answer.explanation.text
+            agent.release(answer.id)
+        n += 50
+    return n
+
+
+def test_R10_its_own_limits_do_not_kill_it(make_daemon):
+    """rtkit-daemon dies of both: real-time that it runs itself, and threads of root's."""
+    daemon = make_daemon().start(
+        {"Broker": {"GrantBurst": 1000000, "MessageBurst": 1000000, "MessageRefill": "1us"}},
+        prepare=limit_itself(100000))
+    others = [daemon.client(uid) for uid in (ALICE, BOB)]
+    keeper = daemon.client(CAROL)
+    keeper.acquire()  # real-time all the time
+
+    for client in others:
+        client.start("run", ask_often, 4)
+    assert all(client.finish() > 1000 for client in others)
+    assert daemon.process.poll() is None
+    assert not keeper.hello().state & wire.STATE_DEGRADED
+
+
+def test_R10_a_limit_that_is_too_short_to_live_with(make_daemon):
+    if int(kernel.status("self", "CapEff"), 16) & 1 << 24:
+        pytest.skip("it lifts it, with CAP_SYS_RESOURCE")
+    daemon = make_daemon().start(prepare=limit_itself(20000))
+    client = daemon.client(ALICE)
+
+    assert_refused(client.acquire(), "degraded")
+    assert client.hello().state & wire.STATE_DEGRADED
+    assert_granted(client.acquire(want=wire.WANT_NICE, nice=-5), OTHER, 0, nice=-5)
+    assert daemon.log().count("RLIMIT_RTTIME of 20000 us is too short") == 1

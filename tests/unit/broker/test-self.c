@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "broker/guard/guard.h"
 #include "broker/log.h"
 #include "broker/self.h"
 #include "tests/unit/broker/broker-test.h"
@@ -248,6 +249,94 @@ static void not_allowed_any_more(const void *userdata) {
         CHECK(n_said(&w, "any more") == 1);
 }
 
+static bool guard_is_refused;
+
+int __real_sched_write(pid_t tid, const struct sched_values *values);
+int __wrap_sched_write(pid_t tid, const struct sched_values *values);
+
+int __wrap_sched_write(pid_t tid, const struct sched_values *values) {
+        return guard_is_refused && values->priority == GUARD_PRIORITY
+                       ? -EPERM
+                       : __real_sched_write(tid, values);
+}
+
+/* It could run real-time itself, and its guard could not: whom it gave priority nobody would watch. */
+static void guard_not_allowed(const void *userdata) {
+        struct guard *guard;
+        struct world w;
+
+        begin(&w);
+        CHECK(guard_new(&guard) == 0);
+        CHECK(w.self.broken == REASON_NONE);
+        guard_is_refused = true;
+        self_set_guard(&w.self, guard);
+        CHECK(w.self.broken != REASON_NONE && w.self.cause[0] != '\0');
+        CHECK(is_normal() && !self_can_raise(&w.self));
+
+        guard_is_refused = false;
+        CHECK(self_can_raise(&w.self) && w.self.broken == REASON_NONE);
+        CHECK(is_normal());
+        self_set_guard(&w.self, NULL);
+        (void) guard_free(guard);
+        CHECK(n_said(&w, "no real-time grants will be given") == 1);
+}
+
+static bool has_capability_of_limits(void) {
+        const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+        struct rlimit now;
+
+        CHECK(getrlimit(RLIMIT_RTTIME, &now) == 0);
+        return now.rlim_max == RLIM_INFINITY || setrlimit(RLIMIT_RTTIME, &none) == 0;
+}
+
+/* Below its own RLIMIT_RTTIME, which would kill it. */
+static void within_its_own_limit(const void *userdata) {
+        const struct rlimit short_limit = { 50000, 80000 };
+        struct rlimit now;
+        struct world w;
+
+        CHECK(setrlimit(RLIMIT_RTTIME, &short_limit) == 0);
+        if (has_capability_of_limits())
+                _exit(EXIT_SKIP);
+        w.said = memfd_create("said", MFD_CLOEXEC);
+        CHECK(w.said >= 0 && dup2(w.said, STDERR_FILENO) >= 0);
+        CHECK(log_new(&w.log, LOG_DEBUG) == 0);
+        self_init(&w.self, w.log);
+        CHECK(getrlimit(RLIMIT_RTTIME, &now) == 0 && now.rlim_cur == 80000); /* no SIGXCPU */
+        CHECK(w.self.broken == REASON_NONE && w.self.budget_ns == 20 * MS_NS);
+
+        /* real-time all the time but for the broker's own pauses: a second of it is survived */
+        for (uint64_t now_us = 10 * SECOND_US; now_us < 60 * SECOND_US; now_us += SECOND_US) {
+                uint64_t end;
+
+                self_want(&w.self, true);
+                charge(&w.self, CHARGES, now_us);
+                end = own_cpu_ns() + 20 * MS_NS;
+                while (own_cpu_ns() < end)
+                        ;
+                charge(&w.self, CHARGES, now_us + 1000);
+                CHECK(is_normal());
+        }
+        (void) log_free(w.log);
+}
+
+static void too_short_a_limit(const void *userdata) {
+        const struct rlimit short_limit = { 10000, 10000 };
+        struct world w;
+
+        CHECK(setrlimit(RLIMIT_RTTIME, &short_limit) == 0);
+        if (has_capability_of_limits())
+                _exit(EXIT_SKIP);
+        w.said = memfd_create("said", MFD_CLOEXEC);
+        CHECK(w.said >= 0 && dup2(w.said, STDERR_FILENO) >= 0);
+        CHECK(log_new(&w.log, LOG_DEBUG) == 0);
+        self_init(&w.self, w.log);
+        CHECK(w.self.broken != REASON_NONE && strstr(w.self.cause, "RLIMIT_RTTIME"));
+        self_want(&w.self, true);
+        CHECK(is(SCHED_OTHER, 0, false) && !self_can_raise(&w.self));
+        CHECK(n_said(&w, "LimitRTTIME=") == 1);
+}
+
 struct self_case {
         const char *name;
         void (*body)(const void *userdata);
@@ -263,6 +352,9 @@ static const struct self_case cases[] = {
         { "no budget without need", no_budget_without_need },
         { "not allowed at first, then allowed", not_allowed_at_first },
         { "not allowed any more", not_allowed_any_more },
+        { "a guard that is not allowed", guard_not_allowed },
+        { "within its own limit", within_its_own_limit },
+        { "too short a limit of its own", too_short_a_limit },
 };
 
 static void test_self(void **state) {

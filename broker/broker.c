@@ -320,6 +320,22 @@ static int event_level(enum wire_event_kind kind, enum reason reason) {
         }
 }
 
+/* What a user's threads can bring about as often as they like, one line for each of them. */
+static bool may_log(struct broker *broker, struct user *user, enum wire_event_kind kind) {
+        switch (kind) {
+        case WIRE_EVENT_CHANGED:
+        case WIRE_EVENT_DEMOTED:
+        case WIRE_EVENT_RESTORED:
+        case WIRE_EVENT_OVER_BUDGET:
+                if (bucket_take(&user->events, broker_now_us(broker)))
+                        return true;
+                user->n_events_suppressed++;
+                return false;
+        default:
+                return true;
+        }
+}
+
 static void log_event(struct broker *broker, const struct lease *lease, enum wire_event_kind kind,
                       enum reason reason, const char *text) {
         static const char *const words[] = {
@@ -331,11 +347,16 @@ static void log_event(struct broker *broker, const struct lease *lease, enum wir
         };
         const struct grant *sched = &lease->grants[KIND_SCHED];
         const struct grant *nice = &lease->grants[KIND_NICE];
-        char id[LEASE_ID_STRING_SIZE], held[256];
+        char id[LEASE_ID_STRING_SIZE], held[256], more[64] = "";
         int level = event_level(kind, reason), n = 0;
+        struct user *user = lease->user;
 
-        if (!log_is_written(broker->log, level))
+        if (!log_is_written(broker->log, level) || !may_log(broker, user, kind))
                 return;
+        if (user->n_events_suppressed > 0)
+                (void) snprintf(more, sizeof(more), " (%u events before were not logged)",
+                                user->n_events_suppressed);
+        user->n_events_suppressed = 0;
 
         held[0] = '\0';
         if (sched->held)
@@ -365,8 +386,8 @@ static void log_event(struct broker *broker, const struct lease *lease, enum wir
                           .tid = lease->thread.tid,
                           .uid_plus_one = lease->uid + 1,
                   },
-                  "lease %.8s of user %u: thread %d of process %d,%s in role %s: %s", id,
-                  lease->uid, lease->thread.tid, lease->thread.pid, held, lease->role, text);
+                  "lease %.8s of user %u: thread %d of process %d,%s in role %s: %s%s", id,
+                  lease->uid, lease->thread.tid, lease->thread.pid, held, lease->role, text, more);
 }
 
 void broker_tell(struct broker *broker, struct lease *lease, enum wire_event_kind kind,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
+#include "broker/guard/act.h"
 #include "broker/methods.h"
 
 #include <stdio.h>
@@ -138,6 +139,9 @@ static size_t method_hello(const struct call *call, const union wire_request *re
                 .started_ms = broker->started_ms,
                 .version = RTGRANT_VERSION,
                 .offer_size = sizeof(struct wire_offer),
+                .back_off_ms = guard_act_back_off_ms(broker, call->user),
+                .n_users_in_back_off =
+                        user_table_n_in_back_off(&broker->users, broker_now_us(broker)),
         };
         text_copy(hello->policy_error, sizeof(hello->policy_error), broker->policy_error);
         offer_roles(call, hello);

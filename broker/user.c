@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #define LOG_BURST 8
+#define EVENT_BURST 32
+#define EVENT_REFILL_US (2U * 1000 * 1000)
 
 #define USERS_TIDY 256          /* more than this: forget those that hold nothing */
 #define USERS_MAX 16384
@@ -29,6 +31,7 @@ static bool user_is_idle(struct user *user, uint64_t now_us) {
                bucket_tokens(&user->grants, now_us) == user->grants.burst &&
                bucket_tokens(&user->messages, now_us) == user->messages.burst &&
                bucket_tokens(&user->lines, now_us) == user->lines.burst &&
+               bucket_tokens(&user->events, now_us) == user->events.burst &&
                now_us >= user->back_off_until_us + 10 * user->back_off_ms * 1000;
 }
 
@@ -60,6 +63,7 @@ struct user *user_get(struct user_table *table, const struct policy *policy, uid
                     now_us);
         bucket_init(&user->messages, policy->message_burst, policy->message_refill_us, now_us);
         bucket_init(&user->lines, LOG_BURST, USER_LOG_REFILL_US, now_us);
+        bucket_init(&user->events, EVENT_BURST, EVENT_REFILL_US, now_us);
         g_queue_init(&user->connections);
         (void) g_hash_table_insert(table->by_uid, GUINT_TO_POINTER(uid), user);
         return user;
@@ -89,6 +93,18 @@ unsigned user_table_n_holders(const struct user_table *table) {
         g_hash_table_iter_init(&iter, table->by_uid);
         while (g_hash_table_iter_next(&iter, NULL, &value))
                 n += ((struct user *) value)->n_leases > 0;
+
+        return n;
+}
+
+unsigned user_table_n_in_back_off(const struct user_table *table, uint64_t now_us) {
+        GHashTableIter iter;
+        unsigned n = 0;
+        gpointer value;
+
+        g_hash_table_iter_init(&iter, table->by_uid);
+        while (g_hash_table_iter_next(&iter, NULL, &value))
+                n += ((struct user *) value)->back_off_until_us > now_us;
 
         return n;
 }

@@ -29,6 +29,8 @@ struct user {
         uint64_t back_off_until_us;     /* no new real-time before; CLOCK_MONOTONIC */
         struct bucket lines;            /* of the log */
         unsigned n_lines_suppressed;
+        struct bucket events;           /* lines of it about what befalls leases */
+        unsigned n_events_suppressed;
         enum reason last_refusal;       /* that was logged */
         uint64_t last_refusal_us;
         sd_event_source *throttle; /* owned; running while the user's connections are not read */
@@ -52,5 +54,8 @@ void user_table_apply_policy(struct user_table *table, const struct policy *poli
 
 /* Users that hold leases. */
 unsigned user_table_n_holders(const struct user_table *table);
+
+/* How many of them get no new real-time priority for a while, by the guard's doing. */
+unsigned user_table_n_in_back_off(const struct user_table *table, uint64_t now_us);
 
 #endif

@@ -288,6 +288,8 @@ struct wire_hello_reply {
         uint32_t n_offers;
         uint32_t offer_size;            /* sizeof(struct wire_offer) of the sender */
         struct wire_offer offers[WIRE_OFFERS_MAX];
+        uint32_t back_off_ms;           /* the caller's user gets no new real-time priority; 0: it does */
+        uint32_t n_users_in_back_off;   /* of all: how many do not */
 };
 
 enum wire_transport {

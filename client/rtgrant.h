@@ -503,6 +503,9 @@ struct rtgrant_status {
                 unsigned threads_held;
                 unsigned threads_max;
         } offers[16];
+        unsigned back_off_ms;   /**< the user gets no new real-time priority for so long, since the
+                                 *   guard demoted a thread of his; 0: he does */
+        unsigned n_users_in_back_off; /**< of all users: how many do not */
 };
 
 /** Asks anew on each call; never waits for anybody but the broker. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "client/cli/cleanup.h"
 #include "client/cli/exit-status.h"
@@ -95,6 +96,26 @@ static void print_warnings(const struct ctl *ctl, const struct rtgrant_status *s
                 print_warning(ctl, "old kernel without pidfds of threads (before 6.9)");
 }
 
+/* Until when a user gets nothing new, and how many others do not. */
+static void print_back_off(const struct ctl *ctl, const struct rtgrant_status *status) {
+        unsigned others = status->n_users_in_back_off - (status->back_off_ms > 0);
+        time_t end_s = (time_t) ((text_now_ms() + status->back_off_ms + 999) / 1000);
+        char end[16] = "";
+        struct tm tm;
+
+        if (status->back_off_ms > 0) {
+                if (localtime_r(&end_s, &tm))
+                        (void) strftime(end, sizeof(end), "%H:%M:%S", &tm);
+                printf("%sBack-off%s     no new real-time priority for you until %s (%.1f s): a thread "
+                       "of yours took too much CPU time\n",
+                       style_begin(ctl->colour, STYLE_WARNING), style_end(ctl->colour, STYLE_WARNING),
+                       end, status->back_off_ms / 1000.0);
+        }
+        if (others > 0)
+                printf("Back-off     no new real-time priority for %u%s user%s, by the guard\n", others,
+                       status->back_off_ms > 0 ? " other" : "", others == 1 ? "" : "s");
+}
+
 static void print_status(struct ctl *ctl, const struct rtgrant_status *status) {
         char version[128], socket[512], user[TEXT_USER_SIZE], age[TEXT_DURATION_SIZE];
         uint64_t now = text_now_ms();
@@ -109,6 +130,7 @@ static void print_status(struct ctl *ctl, const struct rtgrant_status *status) {
                version, socket);
         print_warnings(ctl, status);
         printf("You          %s%s\n", user, status->admin ? ", an administrator" : "");
+        print_back_off(ctl, status);
         printf("Leases       %u of %u, of %u user%s; %u yours\n", status->n_leases,
                status->n_leases_max, status->n_users, status->n_users == 1 ? "" : "s",
                status->n_leases_own);
@@ -167,6 +189,10 @@ static void print_status_json(struct ctl *ctl, const struct rtgrant_status *stat
         json_add_int(object, "leases_max", status->n_leases_max);
         json_add_int(object, "users", status->n_users);
         json_add_int(object, "connections", status->n_connections);
+        if (status->back_off_ms > 0)
+                json_add_time(object, "back_off_until", text_now_ms() + status->back_off_ms);
+        json_add_int(object, "back_off_ms", status->back_off_ms);
+        json_add_int(object, "users_in_back_off", status->n_users_in_back_off);
         for (size_t i = 0; i < ELEMENTS(kinds); i++)
                 if (status->kinds & 1U << i)
                         (void) json_object_array_add(offered, json_object_new_string(kinds[i]));

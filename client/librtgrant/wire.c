@@ -312,6 +312,8 @@ void status_decode(const struct wire_hello_reply *wire, struct rtgrant_status *r
                 .n_connections = wire->n_connections,
                 .policy_generation = wire->policy_generation,
                 .started_ms = wire->started_ms,
+                .back_off_ms = wire->back_off_ms,
+                .n_users_in_back_off = wire->n_users_in_back_off,
         };
         STRING_COPY(ret->version, wire->version);
         STRING_COPY(ret->policy_error, wire->policy_error);

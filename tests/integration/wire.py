@@ -247,6 +247,8 @@ RECORDS = {
         ("n_offers", "I"),
         ("offer_size", "I"),
         ("offers", OFFERS_MAX, "offer"),
+        ("back_off_ms", "I"),
+        ("n_users_in_back_off", "I"),
     ),
     "list_reply": (
         ("reason", "I"),

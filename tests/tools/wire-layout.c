@@ -84,6 +84,7 @@ static void print_replies(void) {
         FIELD(hello_reply, started_ms), FIELD(hello_reply, version);
         FIELD(hello_reply, policy_error), FIELD(hello_reply, n_offers);
         FIELD(hello_reply, offer_size), FIELD(hello_reply, offers);
+        FIELD(hello_reply, back_off_ms), FIELD(hello_reply, n_users_in_back_off);
 }
 
 static void print_listings(void) {

@@ -372,11 +372,12 @@ bool guard_table_judge(struct guard_table *table, uint64_t now_ns) {
         bool told;
 
         told = judge_threads(table, &sum);
-        if (sum > cpu_limit)
+        /* what nothing is kept of can be had whole, and a little more by how it is measured */
+        if (limits->reserve > 0 && sum > cpu_limit)
                 told |= judge_cpus(table, cpu_limit);
-        if (sum > user_limit)
+        if (limits->user_max < 100 && sum > user_limit)
                 told |= judge_users(table, user_limit);
-        if (sum > everybody.limit)
+        if (limits->reserve > 0 && sum > everybody.limit)
                 told |= judge_scope(table, &everybody);
         if (limits->starved_ms > 0 && sum >= SUSPECT)
                 told |= judge_starved(table, now_ns);

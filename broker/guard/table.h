@@ -31,6 +31,7 @@ struct guard_slot {
         bool ticks;                     /* no schedstat: fd is of stat, which counts in ticks */
         bool quiet;                     /* did little, now and over its window */
         bool settled;                   /* it is not over budget, and was not a moment ago */
+        uint8_t n_looks;                /* at it, and on from 0 */
         enum reason reason;             /* as judged for itself, at the last sample */
         unsigned share;                 /* likewise */
         int cpu;                        /* that it is pinned to; -1: more than one */

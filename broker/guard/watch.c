@@ -13,7 +13,7 @@
 
 #define MS UINT64_C(1000000)
 #define QUIET 2000U             /* below this share some of the looks will do */
-#define PINNED_EVERY 8          /* looks between two at what CPUs it may run on */
+#define PINNED_EVERY 4          /* looks at it between two at what CPUs it may run on */
 #define MEMBER_MIN 10U          /* below this share nobody is to blame */
 #define SUSPECT 9000U           /* of a CPU, by leased threads: others may get nothing of it */
 
@@ -92,7 +92,7 @@ void guard_table_sample(struct guard_table *table, uint32_t id, uint64_t now_ns,
         slot->quiet = slot->share < QUIET &&
                       (slot->account.used_ns - used_ns) * (GUARD_FULL / QUIET) <=
                               slot->account.at_ns - at_ns;
-        if ((n_ticks + id) / GUARD_QUIET_LOOKS % PINNED_EVERY == 0)
+        if (slot->n_looks++ % PINNED_EVERY == 0)
                 find_cpu(slot);
 }
 

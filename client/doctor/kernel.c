@@ -189,20 +189,40 @@ const struct check check_rt_group = {
         .run = run_rt_group,
 };
 
+/*
+ * What the fair server leaves to ordinary threads, in per cent of CPU 0: as it is set, where root
+ * asks, else as the kernel begins with it. 0: nothing, or there is no such thing.
+ */
+static int fair_share(const struct machine *machine) {
+        int64_t runtime, period;
+
+        if (machine_kernel_version(machine) < VERSION_FAIR_SERVER)
+                return 0;
+        if (machine_read_number(machine, &runtime, "/sys/kernel/debug/sched/fair_server/cpu0/runtime") <
+                    0 ||
+            machine_read_number(machine, &period, "/sys/kernel/debug/sched/fair_server/cpu0/period") < 0 ||
+            period <= 0)
+                return 5;
+        return (int) (runtime * 100 / period);
+}
+
 static void run_rt_throttling(const struct machine *machine, struct finding *ret) {
-        bool fair_server = machine_kernel_version(machine) >= VERSION_FAIR_SERVER;
         int64_t runtime, period = 1000000;
+        int share = fair_share(machine);
+        char server[80] = "";
 
         if (machine_read_number(machine, &runtime, "/proc/sys/kernel/sched_rt_runtime_us") < 0) {
                 finding_say(ret, HEALTH_UNKNOWN, "sched_rt_runtime_us cannot be read");
                 return;
         }
         (void) machine_read_number(machine, &period, "/proc/sys/kernel/sched_rt_period_us");
+        if (share > 0)
+                (void) snprintf(server, sizeof(server),
+                                "; ordinary threads keep %d %% by the fair server", share);
         if (runtime < 0) {
-                finding_say(ret, HEALTH_WARNING, "sched_rt_runtime_us is -1: no throttle%s",
-                            fair_server ? "; ordinary threads keep 5 % by the fair server, lower "
-                                          "real-time ones nothing"
-                                        : ", a runaway thread hangs the machine");
+                finding_say(ret, HEALTH_WARNING, "sched_rt_runtime_us is -1: no throttle%s%s", server,
+                            share > 0 ? ", lower real-time ones nothing"
+                                      : ", a runaway thread hangs the machine");
                 finding_mend(
                         ret, "sysctl kernel.sched_rt_runtime_us=950000",
                         "take the line out of /etc/sysctl.d/ (or the tuned profile) that sets it");
@@ -217,8 +237,7 @@ static void run_rt_throttling(const struct machine *machine, struct finding *ret
                 return;
         }
         finding_say(ret, HEALTH_FINE, "real-time threads get %" PRId64 " of %" PRId64 " us%s",
-                    runtime, period,
-                    fair_server ? "; ordinary threads keep 5 % by the fair server" : "");
+                    runtime, period, server);
 }
 
 const struct check check_rt_throttling = {

@@ -157,6 +157,11 @@ def limits(**values):
     return process(1, "systemd", limits={name.replace("_", " "): (value, value) for name, value in values.items()})
 
 
+FAIR_SERVER = {
+    "sys/kernel/debug/sched/fair_server/cpu0/runtime": "100000000\n",
+    "sys/kernel/debug/sched/fair_server/cpu0/period": "1000000000\n",
+}
+
 # Machine, changes, check, health, a word of what is said.
 ROWS = [
     ("desktop", DESKTOP, {}, "routes", "note", "RealtimeKit: there to be asked"),
@@ -214,6 +219,8 @@ ROWS = [
     ("desktop", DESKTOP, {}, "rt-throttling", "fine", "950000"),
     ("C15: -1 with a fair server", DESKTOP, {"proc/sys/kernel/sched_rt_runtime_us": "-1\n"}, "rt-throttling", "warning", "fair server"),
     ("C15: -1 without", DESKTOP, {"proc/sys/kernel/sched_rt_runtime_us": "-1\n", "proc/sys/kernel/osrelease": "6.1.0\n"}, "rt-throttling", "warning", "hangs the machine"),
+    ("the fair server as it is set", DESKTOP, FAIR_SERVER, "rt-throttling", "fine", "keep 10 % by the fair server"),
+    ("-1 and the fair server off", DESKTOP, {**FAIR_SERVER, "proc/sys/kernel/sched_rt_runtime_us": "-1\n", "sys/kernel/debug/sched/fair_server/cpu0/runtime": "0\n"}, "rt-throttling", "warning", "hangs the machine"),
     ("half", DESKTOP, {"proc/sys/kernel/sched_rt_runtime_us": "500000\n"}, "rt-throttling", "warning", "500000 of 1000000"),
     ("shared", SHARED, {}, "irq-sharing", "warning", "shared with i801_smbus, ehci_hcd:usb1"),
     ("alone", DESKTOP, sound_card(16), "irq-sharing", "fine", "no sound card shares"),

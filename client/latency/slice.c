@@ -26,8 +26,11 @@ struct slice {
         struct variant *variant;
         struct loop loop;
         struct snapshots snapshots;
+        struct counters before; /* the slice */
         struct stack stacks[NOTED_MAX];
         size_t n_stacks;
+        struct surroundings around[NOTED_MAX];
+        size_t n_around;
 };
 
 /* A calibrated amount of work, and as much of a slice's cycles as fit in @duration_ns. */
@@ -72,12 +75,32 @@ static void read_stack(struct slice *s, const struct overrun *overrun, struct st
         stack->time_ns = monotonic_ns();
 }
 
-static void look(struct slice *s) {
+/* As soon as there is a snapshot after it: older ones are overwritten. */
+static void look_around(struct slice *s, size_t n) {
+        const struct snapshots *all = &s->snapshots;
+        const struct overrun *overrun;
+
+        for (; s->n_around < n; s->n_around++) {
+                overrun = &s->loop.overruns[s->n_around];
+                if (all->ring[(all->n - 1) % SNAPSHOTS_MAX].time_ns < overrun->done)
+                        return;
+                snapshots_find(all, s->run->options->cpu, overrun->due, overrun->done,
+                               &s->around[s->n_around]);
+        }
+}
+
+static size_t n_noteworthy(const struct slice *s) {
         size_t n = s->loop.n_overruns;
 
-        n = n < NOTED_MAX ? n : NOTED_MAX;
+        return n < NOTED_MAX ? n : NOTED_MAX;
+}
+
+static void look(struct slice *s) {
+        size_t n = n_noteworthy(s);
+
         watch_read(&s->run->watch);
         snapshots_take(&s->snapshots, s->run->options->cpu, monotonic_ns());
+        look_around(s, n);
         for (; s->n_stacks < n; s->n_stacks++)
                 read_stack(s, &s->loop.overruns[s->n_stacks], &s->stacks[s->n_stacks]);
 }
@@ -92,8 +115,8 @@ static void note(struct slice *s, size_t index) {
         noted->overrun = *overrun;
         noted->cause = overrun_split(overrun, s->run->work_ns, &noted->split);
         noted->n_culprits = find_culprits(s, overrun, noted->culprits, &noted->incomplete);
-        snapshots_find(&s->snapshots, s->run->options->cpu, overrun->due, overrun->done,
-                       &noted->around);
+        if (index < s->n_around)
+                noted->around = s->around[index];
         if (index >= s->n_stacks)
                 return;
         noted->stack_error = s->stacks[index].error;
@@ -122,14 +145,6 @@ static void collect(struct slice *s) {
         s->run->locked = loop->locked;
 }
 
-static void add_counters(struct slice *s) {
-        const struct snapshots *all = &s->snapshots;
-        size_t first = all->n > SNAPSHOTS_MAX ? all->n - SNAPSHOTS_MAX : 0;
-
-        counters_add_difference(&s->row->counters, &all->ring[first % SNAPSHOTS_MAX].counters,
-                                &all->ring[(all->n - 1) % SNAPSHOTS_MAX].counters);
-}
-
 static int measure(struct slice *s, size_t done, size_t all) {
         const struct timespec moment = { 0, LOOK_NS };
         struct run *run = s->run;
@@ -137,6 +152,7 @@ static int measure(struct slice *s, size_t done, size_t all) {
 
         watch_begin(&run->watch);
         snapshots_take_now(&s->snapshots, run->options->cpu, monotonic_ns());
+        s->before = s->snapshots.ring[0].counters;
         r = loop_start(&s->loop);
         if (r < 0)
                 return r;
@@ -148,13 +164,15 @@ static int measure(struct slice *s, size_t done, size_t all) {
         loop_join(&s->loop);
         look(s);
         snapshots_take_now(&s->snapshots, run->options->cpu, monotonic_ns());
+        look_around(s, n_noteworthy(s));
         if (s->loop.n_overruns > 0)
                 watch_end(&run->watch, s->loop.end_ns);
         if (s->loop.granted.error < 0) {
                 variant_refused(s->variant, &s->loop.granted);
                 return 0;
         }
-        add_counters(s);
+        counters_add_difference(&s->row->counters, &s->before,
+                                &s->snapshots.ring[(s->snapshots.n - 1) % SNAPSHOTS_MAX].counters);
         collect(s);
         return 0;
 }

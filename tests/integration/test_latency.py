@@ -133,7 +133,8 @@ def test_what_the_kernel_did_around_an_overrun(daemon, planted_hog):
         overruns = [one for row in report["rows"] for one in row["overrun_list"]]
         assert overruns
         around = [one["around"] for one in overruns if one["around"]]
-        assert len(around) > len(overruns) / 2
+        # beyond 64 of a slice they are only counted
+        assert len(around) == len(overruns)
         for one in around:
             assert 0 < one["us"] < 1e6
             assert sum(one["interrupts"].values()) > 0

@@ -54,7 +54,7 @@ static uint64_t clock_ns(void) {
 
 /* The ring is opened and closed without the lock: the kernel may take its time for both. */
 static void open_one(struct observe *o, struct observed *one) {
-        static const struct switches_room room = { 512 * 1024, 16384, 1024, 1024 };
+        static const struct switches_room room = { 512 * 1024, 65536, 1024, 1024 };
         struct switches switches;
         int cpu = one->cpu, r;
 

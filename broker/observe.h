@@ -7,7 +7,7 @@
  * nobody does. A thread of normal priority opens, reads and closes the kernel's rings; what is asked
  * of them takes the dispatcher a bounded time.
  *
- * At most 8 CPUs at a time, 2 for a user; each for 10 minutes, the last 16384 switches of it, and
+ * At most 8 CPUs at a time, 2 for a user; each for 10 minutes, the last 65536 switches of it (at least half of them), and
  * 512 KiB of the kernel's.
  */
 

@@ -36,6 +36,7 @@ struct fake_broker {
                 struct wire_update update;
                 struct wire_lease_ref lease;
                 struct wire_list list;
+                struct wire_observe observe;
                 uint8_t bytes[WIRE_RECORD_MAX];
         } request;                      /* the last one */
         struct wire_acquire acquired;   /* the last ACQUIRE of all */

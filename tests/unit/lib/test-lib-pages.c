@@ -447,6 +447,97 @@ static void test_status_with_more_offers_than_we_know(void **state) {
         session_stop(&f);
 }
 
+struct occupants {
+        struct wire_occupants_reply reply;
+        size_t size;
+        int result;
+        unsigned n;
+};
+
+static void script_occupants(struct fake_broker *broker) {
+        struct occupants *occupants = broker->userdata;
+
+        while (fake_receive(broker) > 0)
+                fake_reply(broker, &occupants->reply, occupants->size);
+}
+
+static int on_occupant(const char *comm, uint64_t ns, void *userdata) {
+        unsigned *n = userdata;
+
+        assert_int_equal(strlen(comm), WIRE_COMM_SIZE - 1);
+        assert_int_equal(ns, *n + 1);
+        (*n)++;
+        return 0;
+}
+
+static void test_occupants(void **state) {
+        const uint32_t one = sizeof(struct wire_occupant);
+        const size_t head = offsetof(struct wire_occupants_reply, occupants);
+        const struct occupants cases[] = {
+                { { .n_occupants = 2, .occupant_size = one, .since_ns = 5, .until_ns = 9 },
+                  head + 2 * one, 0, 2 },
+                { { .n_occupants = 0, .occupant_size = one, .since_ns = 5, .until_ns = 9 }, head, 0, 0 },
+                { { .reason = RTGRANT_REASON_NOT_ALLOWED }, head, -EPERM, 0 },
+                { { .n_occupants = 3, .occupant_size = one, .since_ns = 5, .until_ns = 9 },
+                  head + 2 * one, -EPROTO, 0 },
+                { { .n_occupants = UINT32_MAX, .occupant_size = 8, .since_ns = 5, .until_ns = 9 },
+                  head + one, -EPROTO, 0 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                struct occupants occupants = cases[i];
+                uint64_t since_ns = 0, until_ns = 0;
+                struct session f;
+                unsigned n = 0;
+
+                for (unsigned j = 0; j < WIRE_OCCUPANTS_MAX; j++) {
+                        occupants.reply.occupants[j].ns = j + 1;
+                        memset(occupants.reply.occupants[j].comm, 'x', WIRE_COMM_SIZE);
+                }
+                session_start(&f, script_occupants, &occupants, 0);
+                assert_int_equal(rtgrant_get_occupants(f.handle, 1, 2, on_occupant, &n, &since_ns,
+                                                       &until_ns),
+                                 cases[i].result);
+                if (cases[i].result == 0) {
+                        assert_int_equal(n, cases[i].n);
+                        assert_int_equal(since_ns, 5);
+                        assert_int_equal(until_ns, 9);
+                }
+                assert_int_equal(rtgrant_get_occupants(f.handle, 2, 1, on_occupant, &n, NULL, NULL),
+                                 -EINVAL);
+                session_stop(&f);
+        }
+}
+
+/* Yes to who may ask for a password. */
+static void script_observe(struct fake_broker *broker) {
+        while (fake_receive(broker) > 0)
+                fake_reply(broker,
+                           &(struct wire_answer) {
+                                   .reason = broker->request.observe.flags == 0
+                                                     ? RTGRANT_REASON_NOT_ALLOWED
+                                                     : RTGRANT_REASON_NONE,
+                                   .explanation.text = "no",
+                           },
+                           sizeof(struct wire_answer));
+}
+
+static void test_observe(void **state) {
+        struct rtgrant_answer answer = { .size = sizeof(answer) };
+        struct session f;
+
+        session_start(&f, script_observe, NULL, 0);
+        assert_int_equal(rtgrant_observe(f.handle, 3, 0, &answer), -EPERM);
+        assert_int_equal(answer.reason, RTGRANT_REASON_NOT_ALLOWED);
+        assert_string_equal(answer.text, "no");
+        assert_int_equal(f.broker.request.header.verb, WIRE_OBSERVE);
+        assert_int_equal(f.broker.request.observe.cpu, 3);
+        assert_int_equal(rtgrant_observe(f.handle, 3, RTGRANT_MAY_ASK, NULL), 0);
+        assert_int_equal(rtgrant_observe(f.handle, -1, 0, NULL), -EINVAL);
+        assert_int_equal(rtgrant_observe(f.handle, 3, RTGRANT_CLAMP, NULL), -EINVAL);
+        session_stop(&f);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_list),
@@ -461,6 +552,8 @@ int main(void) {
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_whether_one_is_an_administrator_is_asked),
                 cmocka_unit_test(test_status_with_more_offers_than_we_know),
+                cmocka_unit_test(test_occupants),
+                cmocka_unit_test(test_observe),
         };
 
         return cmocka_run_group_tests_name("lib-pages", tests, NULL, NULL);

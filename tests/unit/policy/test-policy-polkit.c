@@ -127,6 +127,46 @@ static void test_role_that_polkit_decides_about(void **state) {
                          REASON_NOT_ALLOWED);
 }
 
+static void test_who_may_see_who_has_a_cpu(void **state) {
+        static const gid_t gids[] = { 100, 29 };
+        static const uint32_t audio[] = { 7, 29 };
+        const struct id_list groups = { .ids = audio, .n_ids = 2 }, all = { .everybody = true };
+        const struct {
+                const char *name;
+                struct policy policy;
+                struct situation now;
+                enum verdict verdict;
+                enum reason reason;
+                unsigned line;
+        } rows[] = {
+                { "of a group", { .observe_groups = groups }, { .gids = gids, .n_gids = 2 },
+                  VERDICT_GRANT, REASON_NONE, 3 },
+                { "of a group, without asking", { .observe_groups = groups, .ask_polkit = true },
+                  { .gids = gids, .n_gids = 2 }, VERDICT_GRANT, REASON_NONE, 3 },
+                { "everybody", { .observe_groups = all }, { .n_gids = 0 }, VERDICT_GRANT,
+                  REASON_NONE, 3 },
+                { "of another group", { .observe_groups = groups }, { .gids = gids, .n_gids = 1 },
+                  VERDICT_DENY, REASON_NOT_ALLOWED, 3 },
+                { "of another, by polkit", { .observe_groups = groups, .ask_polkit = true },
+                  { .gids = gids, .n_gids = 1 }, VERDICT_ASK, REASON_NEEDS_AUTHORIZATION, 3 },
+                { "of a container", { .observe_groups = all, .ask_polkit = true,
+                                      .user_namespaces = true },
+                  { .in_user_namespace = true }, VERDICT_DENY, REASON_USER_NAMESPACE, 0 },
+        };
+        enum reason reason;
+        struct rule rule;
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct policy policy = rows[i].policy;
+
+                policy.rules[BROKER_KEY_OBSERVE_GROUPS] = (struct rule) { "policy.conf", 3 };
+                if (policy_observe(&policy, &rows[i].now, &reason, &rule) != rows[i].verdict ||
+                    reason != rows[i].reason || rule.line != rows[i].line)
+                        fail_msg("%s: %s, line %u", rows[i].name, reason_to_string(reason),
+                                 rule.line);
+        }
+}
+
 /* No reason that this is about is without a row. */
 static void test_every_reason_is_tried(void **state) {
         static const enum reason given[] = {
@@ -141,6 +181,7 @@ static void test_every_reason_is_tried(void **state) {
 int main(void) {
         static const struct CMUnitTest others[] = {
                 cmocka_unit_test(test_role_that_polkit_decides_about),
+                cmocka_unit_test(test_who_may_see_who_has_a_cpu),
                 cmocka_unit_test(test_every_reason_is_tried),
         };
 

@@ -39,7 +39,7 @@ def test_cyclictest_says_the_same(daemon):
     figures = report["cyclictest"]
     print({key: value for key, value in figures.items() if key.endswith("_us")})
     assert figures["done"], figures["why"]
-    assert figures["own_p50_us"] == pytest.approx(figures["cyclictest_p50_us"], rel=0.5, abs=10)
+    assert figures["own_p50_us"] == pytest.approx(figures["cyclictest_p50_us"], rel=0.3, abs=8)
 
 
 def test_what_the_grant_buys(daemon):

@@ -170,14 +170,15 @@ static int memlock_restore(struct resource *resource) {
         return r < 0 ? r : 1;
 }
 
-/* What those of a user in the table had before at the least, and have at the most. */
+/* What those of a user in the table had before at the least, and have at the most; who is the oldest. */
 struct range {
         uint64_t saved;
         uint64_t set;
+        uint64_t born;          /* clock ticks since boot */
 };
 
 static bool find_range(GHashTable *table, uid_t uid, struct range *ret) {
-        struct range range = { .saved = UINT64_MAX };
+        struct range range = { .saved = UINT64_MAX, .born = UINT64_MAX };
         GHashTableIter iter;
         gpointer entry;
 
@@ -191,6 +192,8 @@ static bool find_range(GHashTable *table, uid_t uid, struct range *ret) {
                         range.saved = limit(&resource->saved, HARD);
                 if (limit(&resource->set, HARD) > range.set)
                         range.set = limit(&resource->set, HARD);
+                if (process_resource_born(resource) < range.born)
+                        range.born = process_resource_born(resource);
         }
 
         *ret = range;
@@ -212,15 +215,18 @@ static bool is_in_table(GHashTable *table, pid_t pid) {
         return false;
 }
 
-/* It ended, and its parent has not looked yet. That its first thread alone ended does not count. */
-static bool is_dead(pid_t pid) {
+/*
+ * It is older than whom it would have inherited from; or it ended, and its parent has not looked yet.
+ * That its first thread alone ended does not count.
+ */
+static bool is_no_heir(pid_t pid, uint64_t born) {
         struct proc_stat stat;
         char path[64];
         struct stat st;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
         /* as many links as threads, and two */
-        return proc_read_stat(pid, 0, &stat) < 0 ||
+        return proc_read_stat(pid, 0, &stat) < 0 || stat.start_time < born ||
                (stat.state == 'Z' && (lstat(path, &st) < 0 || st.st_nlink <= 3));
 }
 
@@ -241,8 +247,8 @@ static bool is_behind(pid_t pid, uid_t process_uid, uid_t uid) {
 
 /*
  * The processes of @uid outside of @table whose hard limit is above @range->saved and at most
- * @range->set: nobody but us gave it to them. Returns what they may lock; lowers it to @saved, if
- * that is not NULL.
+ * @range->set, and who are young enough to have inherited that. Returns what they may lock; lowers
+ * it to @saved, if that is not NULL.
  */
 static uint64_t scan_heirs(GHashTable *table, uid_t uid, const struct range *range,
                            const struct resource_value *saved) {
@@ -267,7 +273,7 @@ static uint64_t scan_heirs(GHashTable *table, uid_t uid, const struct range *ran
                     (st.st_uid != uid && st.st_uid < POLICY_SYSTEM_UID_END) ||
                     !is_in_range(pid, range, &now) ||
                     (st.st_uid != uid && !is_behind(pid, st.st_uid, uid)) ||
-                    is_in_table(table, pid) || is_dead(pid))
+                    is_in_table(table, pid) || is_no_heir(pid, range->born))
                         continue;
 
                 bytes += limit(&now, HARD);
@@ -286,7 +292,8 @@ uint64_t memlock_inherited(GHashTable *table, uid_t uid) {
 
 /* Others of the user may have passed theirs on too: then it stays, counted, till the last is gone. */
 static void memlock_released(GHashTable *table, const struct resource *gone) {
-        const struct range own = { limit(&gone->saved, HARD), limit(&gone->set, HARD) };
+        const struct range own = { limit(&gone->saved, HARD), limit(&gone->set, HARD),
+                                    process_resource_born(gone) };
         struct range others;
 
         if (find_range(table, gone->quota_uid, &others))

@@ -8,6 +8,8 @@
 #include "broker/kernel.h"
 #include "broker/proc.h"
 
+#define PID_BITS 22 /* of the largest pid_max */
+
 int process_resource_name(pid_t pid, struct resource_name *ret) {
         struct proc_stat stat;
         int r;
@@ -18,10 +20,14 @@ int process_resource_name(pid_t pid, struct resource_name *ret) {
 
         /* a number may come again, but not with the same time of birth */
         *ret = (struct resource_name) {
-                .key = stat.start_time << 22 | (uint64_t) pid,
+                .key = stat.start_time << PID_BITS | (uint64_t) pid,
                 .pid = pid,
         };
         return 0;
+}
+
+uint64_t process_resource_born(const struct resource *resource) {
+        return resource->name.key >> PID_BITS;
 }
 
 int process_resource_open(struct resource *resource) {

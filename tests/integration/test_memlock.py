@@ -277,6 +277,22 @@ def test_a_user_namespace_counts_for_its_owner(make_broker, limits):
     assert ask(broker.client(ALICE), 100 * MIB).reason == "none"
 
 
+def test_an_older_process_of_the_user_with_a_limit_of_its_own_is_let_be(broker, limits):
+    """A session's program that may lock more than a service, which then has a lease for a while."""
+    older = broker.target(ALICE)
+    time.sleep(0.05)  # the kernel counts births in 10 ms
+    holder = broker.client(ALICE)
+    (limits.directory / str(older.pid)).write_text(f"{50 * MIB} {50 * MIB}\n")
+
+    lease, other = ask(holder, 100 * MIB), broker.client(ALICE)
+    second = ask(other, 60 * MIB)
+    assert second.reason == "none"
+    other.release(second.id)
+    holder.release(lease.id)
+
+    assert limits(older.pid) == (50 * MIB, 50 * MIB)
+
+
 def test_a_dead_child_counts_no_more(broker, limits):
     """Also while its parent has not looked what became of it."""
     client, holder = broker.client(ALICE), broker.target(ALICE)

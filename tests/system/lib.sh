@@ -155,7 +155,7 @@ has_session() {
 }
 
 # in_session WANTED USER COMMAND — it ends with that status; what it said is in $SAID. Asked again
-# where polkit takes longer than the broker waits: an emulated machine that starts a login is slow.
+# where polkit or the broker takes longer than is waited: an emulated machine that starts a login is slow.
 in_session() {
         local wanted=$1 user=$2 status tries=0
 
@@ -165,7 +165,7 @@ in_session() {
                 await test -e "/run/login-$user/answer"
                 { read -r status && SAID=$(cat); } <"/run/login-$user/answer"
                 tries=$((tries + 1))
-                [[ $SAID == *"did not answer"* ]] && [ $tries -lt 20 ] || break
+                [[ $SAID == *"did not answer"* || $SAID == *"does not answer"* ]] && [ $tries -lt 20 ] || break
                 sleep 1
         done
         [ "$status" = "$wanted" ] || fail "'$3' of $user ended with $status instead of $wanted: $SAID"

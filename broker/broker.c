@@ -239,14 +239,15 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
                 r = open_state(broker);
         if (r >= 0)
                 r = open_irqs(broker);
-        if (r >= 0)
+        if (r >= 0) {
+                self_init(&broker->self, log); /* which the guard is entered in */
                 r = guard_act_start(broker);
+        }
         if (r < 0) {
                 (void) broker_free(broker);
                 return r;
         }
 
-        self_init(&broker->self, log);
         resource_table_init(&broker->resources);
         resource_table_log(&broker->resources, log);
         recover(broker);

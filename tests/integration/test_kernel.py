@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Kernels, groups and sandboxes that refuse: each cause is told apart, and what works goes on."""
 
+import json
 import os
 import time
 import subprocess
@@ -78,6 +79,35 @@ def test_C06_C14_the_daemon_itself_has_no_budget(make_daemon, budgetless_group):
     assert_granted(client.acquire(want=wire.WANT_NICE, nice=-11), OTHER, 0, nice=-11)
     lines = [line for line in daemon.log().splitlines() if "real-time" in line]
     assert len(lines) == 1 and budgetless_group.name in lines[0]
+
+
+def test_C14_what_needs_no_budget_of_the_daemon_is_served(make_daemon, budgetless_group, lines):
+    """Interrupt threads are none of its group; why says what is missing, until it is there."""
+    daemon = make_daemon().start(
+        {"Irq first": {"Device": lines[0].device, "Priority": 90},
+         "Role desktop": {"IrqPriority": "86-94", "IrqDevices": lines[1].device}},
+        prepare=join(budgetless_group))
+    client = daemon.client(BOB)
+    assert lines[0].sched() == (FIFO, 90)
+    assert client.acquire(want=wire.WANT_IRQ, irq=lines[1].device, role="desktop",
+                          irq_priority=88).reason == "none"
+    assert lines[1].sched() == (FIFO, 88)
+
+    said = json.loads(daemon.rtgrantctl(BOB, "why", "-f", 5, "--json").stdout)
+    assert (said["verdict"], said["refusal"]["reason"]) == ("no", "degraded")
+    assert budgetless_group.name in said["refusal"]["text"] and said["remedy"]
+    status = json.loads(daemon.rtgrantctl(BOB, "status", "--json").stdout)
+    assert status["degraded"] is True
+    less = daemon.rtgrant(BOB, "--json", "-f", "--or-less", "-p", 5, daemon.target(BOB).pid)
+    assert json.loads(less.stdout)["rung"] == "nice"
+
+    # an administrator gives it one: no restart is needed
+    (budgetless_group / "cpu.rt_runtime_us").write_text("100000")
+    assert_granted(client.acquire(), FIFO, 5)
+    assert not client.hello().state & wire.STATE_DEGRADED
+    client.kill()
+    wait_until(lambda: daemon.status().n_leases <= 1)
+    daemon.stop()
 
 
 # ---- capabilities and filters on the daemon ----

@@ -232,8 +232,9 @@ class Subject:
 
 def check_group_rules(member, other):
     for action in ACTIONS:
-        if action == "org.rtgrant.manage":
-            assert member.may(action) == other.may(action) == "ask"
+        if action in ("org.rtgrant.manage", "org.rtgrant.observe"):
+            without = "ask" if action == "org.rtgrant.manage" else "no"
+            assert member.may(action) == other.may(action) == without
             continue
         assert member.may(action) == "yes", action
         assert other.may(action) == "no", action

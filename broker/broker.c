@@ -22,6 +22,7 @@
 #include "broker/observe.h"
 #include "broker/reload.h"
 #include "broker/server.h"
+#include "broker/slow-write.h"
 #include "broker/text.h"
 
 #define STATUS_US (250U * 1000)
@@ -229,6 +230,8 @@ int broker_new(const struct broker_options *options, struct log *log, struct bro
         if (r >= 0)
                 r = closer_new(&broker->closer);
         if (r >= 0)
+                r = slow_writer_new(&broker->disks);
+        if (r >= 0)
                 r = observe_new(&broker->observe);
         if (r >= 0)
                 r = load_first_policy(broker);
@@ -269,6 +272,7 @@ struct broker *broker_free(struct broker *broker) {
         stop_bus(broker);
         broker->server = server_free(broker->server);
         broker->closer = closer_free(broker->closer);
+        broker->disks = slow_writer_free(broker->disks);
         broker->observe = observe_free(broker->observe);
         broker->authority = authority_free(broker->authority);
         broker->check = sd_event_source_disable_unref(broker->check);

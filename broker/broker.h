@@ -48,6 +48,7 @@ struct broker {
         struct lease_store *store;      /* owned */
         struct server *server;          /* owned */
         struct closer *closer;          /* owned */
+        struct slow_writer *disks;      /* owned; for their attributes */
         struct authority *authority;    /* owned; NULL: polkit is not asked */
         struct bus *bus;                /* owned; NULL: no system bus */
         struct irq_table *irqs;         /* owned */

@@ -104,6 +104,7 @@ struct resource {
         struct resource_value saved;
         struct resource_value set;
         bool in_force;
+        bool partly;                    /* the kind's own: something of it could not be had */
         int fd;                         /* owned; the kind's own, -1 if none */
         GQueue holds;                   /* of struct hold, embedded links */
 };

@@ -109,6 +109,8 @@ enum role_key {
         ROLE_KEY_CPU_LATENCY,
         ROLE_KEY_CPU_LATENCY_ON_BATTERY,
         ROLE_KEY_BLOCK_QUEUE,
+        ROLE_KEY_BLOCK_REQUESTS,
+        ROLE_KEY_BLOCK_SCHEDULER,
         ROLE_KEY_IRQ_PRIORITY,
         ROLE_KEY_IRQ_DEVICES,
         ROLE_KEY_IRQ_AFFINITY,
@@ -142,6 +144,8 @@ struct role {
         struct resource_band resources[_RESOURCE_MAX];
         uint64_t memlock_per_user_max;  /* bytes, all processes of a user; 0: as for one process */
         bool cpu_latency_on_battery;
+        unsigned block_requests;        /* most that a disk is given at a time; 0: left alone */
+        const char *block_scheduler;    /* of such a disk; "": left alone */
         const char *const *irq_devices; /* "card:0", …; "sound": the sound cards */
         size_t n_irq_devices;
         struct cpus irq_affinity;       /* where these interrupts are delivered; empty: left alone */

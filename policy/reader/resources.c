@@ -11,6 +11,7 @@
 #define BYTES_MAX (UINT64_C(1) << 46)
 #define LATENCY_US_MAX 1000000
 #define SECTORS_KB_MAX 65536
+#define SCHEDULER_MAX 15 /* bytes, as the kernel */
 
 static bool fault(const struct value_context *context, const char *value, const char *expected) {
         report_fault(context->report, context->at, "%s=%s: %s", context->key->name,
@@ -126,5 +127,16 @@ bool parse_block_queue(const struct value_context *context, const char *value, v
         }
 
         role->resources[RESOURCE_BLOCK_QUEUE] = band;
+        return true;
+}
+
+bool parse_block_scheduler(const struct value_context *context, const char *value, void *base) {
+        struct role *role = base;
+
+        if (strlen(value) > SCHEDULER_MAX ||
+            strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-_") != strlen(value))
+                return fault(context, value, "not the name of a scheduler, as in mq-deadline");
+
+        role->block_scheduler = g_string_chunk_insert_const(context->strings, value);
         return true;
 }

@@ -26,6 +26,7 @@ bool parse_action(const struct value_context *context, const char *value, void *
 bool parse_size(const struct value_context *context, const char *value, void *base);
 bool parse_memlock(const struct value_context *context, const char *value, void *base);
 bool parse_cpu_latency(const struct value_context *context, const char *value, void *base);
+bool parse_block_scheduler(const struct value_context *context, const char *value, void *base);
 bool parse_block_queue(const struct value_context *context, const char *value, void *base);
 
 /* reader/words.c */

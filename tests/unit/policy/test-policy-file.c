@@ -203,6 +203,7 @@ static void test_every_key_arrives(void **state) {
                 "AllowUsers=root 7\r\nAllowGroups=*\r\nDenyUsers=8 9 *\r\nDenyGroups=root\r\n"
                 "PolkitAction=org.example.b\r\nMemlock=3M\r\nMemlockPerUser=1G\r\n"
                 "CpuLatency=10us\r\nCpuLatencyOnBattery=no\r\nBlockQueue=64-512\r\n"
+                "BlockRequests=32\r\nBlockScheduler=bfq\r\n"
                 "IrqPriority=86-90\r\nIrqDevices= sound  irq:24\tnet:eth0\r\n"
                 "IrqAffinity=1,3-4\r\n"
                 "AllowSessions=active none\r\nUnits=x.service y*\r\nExecutables=jackd\r\n"
@@ -266,6 +267,8 @@ static void test_every_key_arrives(void **state) {
         assert_true(role->resources[RESOURCE_BLOCK_QUEUE].given);
         assert_int_equal(role->resources[RESOURCE_BLOCK_QUEUE].low, 64);
         assert_int_equal(role->resources[RESOURCE_BLOCK_QUEUE].high, 512);
+        assert_int_equal(role->block_requests, 32);
+        assert_string_equal(role->block_scheduler, "bfq");
         assert_true(role->resources[RESOURCE_IRQ].given);
         assert_int_equal(role->resources[RESOURCE_IRQ].low, 86);
         assert_int_equal(role->resources[RESOURCE_IRQ].high, 90);

@@ -75,12 +75,13 @@ static void write_file(const struct place *place, const uint8_t *data, size_t si
         (void) close(fd);
 }
 
-/* FNV-1a by words over all behind the sum, as a successor of another make would find it. */
+/* FNV-1a by words over the state and all from the id on, as a successor of another make would find it. */
 static uint32_t sum_of(const struct lease_record *record) {
-        uint64_t sum = UINT64_C(14695981039346656037), words[sizeof(*record) / sizeof(uint64_t)];
+        uint64_t sum = UINT64_C(14695981039346656037) ^ record->state,
+                 words[sizeof(*record) / sizeof(uint64_t)];
 
         memcpy(words, record, sizeof(words));
-        for (size_t i = 1; i < sizeof(words) / sizeof(words[0]); i++)
+        for (size_t i = offsetof(struct lease_record, id) / sizeof(uint64_t); i < sizeof(words) / sizeof(words[0]); i++)
                 sum = (sum ^ words[i]) * UINT64_C(1099511628211);
         return (uint32_t) (sum ^ sum >> 32);
 }

@@ -12,9 +12,9 @@
 #include "policy/policy.h"
 #include "tests/fuzz/broker/fuzz.h"
 
-/* The first version of each: nothing of it may be missing. */
+/* Nothing of each may be missing. */
 static const size_t sizes[] = {
-        [WIRE_HELLO] = 24,  [WIRE_ACQUIRE] = 336,    [WIRE_UPDATE] = 80,
+        [WIRE_HELLO] = 24,  [WIRE_ACQUIRE] = sizeof(struct wire_acquire), [WIRE_UPDATE] = 80,
         [WIRE_RENEW] = 40,  [WIRE_RELEASE] = 40,     [WIRE_LIST] = 32,
         [WIRE_WATCH] = 32,  [WIRE_REVOKE] = 40,      [WIRE_RELOAD] = 16,
         [WIRE_POLICY] = 32, [WIRE_WHY] = sizeof(struct wire_acquire), [WIRE_RESTORE_ALL] = 16,

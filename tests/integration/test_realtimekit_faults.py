@@ -2,14 +2,16 @@
 """The faults of rtkit-daemon, each by its number: rtgrantd has none of them."""
 
 import os
+import re
 import signal
+import stat
 import time
 
 import pytest
 
 import bus as bus_module
 import kernel
-from agent import ALICE, BOB, NOBODY, Client
+from agent import ALICE, BOB, CAROL, Client
 from bus import KIT, OK, RtkitDaemon, limit_rttime
 from daemon import wait_until
 from kernel import OTHER, RR
@@ -20,14 +22,40 @@ pytestmark = pytest.mark.skipif(not bus_module.is_here(),
                                 reason="no dbus-daemon, polkitd or python3-dbus")
 
 
-def test_W1_W14_quota_of_users_threads(serve, make_kit):
-    daemon = serve(policy(ThreadsPerUser=1))
-    kit = make_kit()
+def test_each_has_its_test():
+    numbers = {int(number) for name in globals() if name.startswith("test_")
+               for number in re.findall(r"_W(\d+)(?=_)", name)}
 
-    assert kit.realtime(0, 5) == OK
-    assert kit.realtime(kit.client.thread(), 5).error == "AccessDenied"
-    assert make_kit(BOB).realtime(0, 5) == OK
-    assert daemon.status().n_leases == 2
+    assert numbers == set(range(1, 17))
+
+
+def test_W1_a_user_more_than_fit(serve, make_kit):
+    """rtkit-daemon crashes."""
+    daemon = serve(policy(ThreadsMax=1))
+    first, second = make_kit(), make_kit(BOB)
+    assert first.realtime(0, 5) == OK
+
+    for _ in range(5):
+        refused = second.realtime(0, 5)
+        assert refused.error == "AccessDenied" and "ThreadsMax=" in refused.text
+    assert daemon.process.poll() is None
+    assert first.realtime(0, 6) == OK
+
+    assert first.high_priority(0, 0) == OK
+    assert second.realtime(0, 5) == OK
+
+
+def test_W14_who_is_refused_takes_no_place(serve, make_kit):
+    """rtkit-daemon counts threads and processes before it asks polkit."""
+    daemon = serve(policy(ThreadsPerUser=1, ThreadsMax=1))
+    kit, refused = make_kit(), make_kit(CAROL)
+
+    for _ in range(5):
+        assert kit.realtime(kit.client.thread(), 21).error == "AccessDenied"
+        assert refused.realtime(refused.client.thread(), 5).error == "AccessDenied"
+    assert daemon.status().n_leases == daemon.status().n_users == 0
+
+    assert kit.realtime(0, 20) == OK
 
 
 def test_W2_many_requests_do_not_kill_it(serve, make_kit, bus):
@@ -152,6 +180,18 @@ def test_W8_without_budget_for_itself(bus, budgetless_group, make_daemon, make_k
     assert refused.error == "AccessDenied" and "cgroup" in refused.text
     assert kit.high_priority(0, -5) == OK
     daemon.take_as_base()
+
+
+def test_W9_its_log_may_be_a_file(serve, make_kit):
+    """rtkit-daemon gives itself a limit of 0 for the size of files, and dies of its first line."""
+    daemon = serve()
+    log = os.stat(f"/proc/{daemon.pid}/fd/2")
+    assert stat.S_ISREG(log.st_mode)
+
+    assert make_kit().realtime(0, 5) == OK
+
+    wait_until(lambda: os.stat(f"/proc/{daemon.pid}/fd/2").st_size > log.st_size, what="a line")
+    assert daemon.process.poll() is None
 
 
 @pytest.mark.skipif(not bus_module.has_rtkit(), reason="no rtkit-daemon")

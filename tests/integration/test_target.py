@@ -413,26 +413,6 @@ def test_S10_becomes_a_setuid_program_at_every_moment(either, with_mode):
     assert daemon.leases() == []
 
 
-def refusal_ns(agent, pid, n=300):
-    """The median time of a refusal."""
-    times = []
-    for _ in range(n):
-        begin = time.monotonic_ns()
-        assert agent.acquire(pid=pid).reason == "no-such-thread"
-        times.append(time.monotonic_ns() - begin)
-    return sorted(times)[n // 2]
-
-
-def test_R16_the_time_tells_nothing_either(daemon):
-    client, victim = daemon.client(NOBODY), daemon.target(BOB)
-
-    # In turn, and the best of each: a machine that slows down in between hurts both alike.
-    times = [[client.run(refusal_ns, pid) for pid in (free_pid(), victim.pid)] for _ in range(5)]
-    missing, foreign = map(min, zip(*times))
-
-    assert abs(missing - foreign) < 300_000 or missing < 3 * foreign < 9 * missing
-
-
 def disconnect_early(agent, n, **values):
     """Asks and is gone, sooner or later, @n times."""
     agent.close()

@@ -193,16 +193,16 @@ def policy(broker=None, role=None, **others):
 
 
 class Place:
-    """A bus with a broker on it."""
+    """A bus with a broker on it; @values: how that is started."""
 
-    def __init__(self, programs, directory, **values):
-        self.bus = Bus(RULES, **values)
+    def __init__(self, programs, directory, polkit=True, **values):
+        self.bus = Bus(RULES, polkit=polkit)
         where = tempfile.mkdtemp(dir=directory)
         os.chmod(where, 0o755)
         self.daemon = Daemon(programs, where)
         self.made = []
         try:
-            self.daemon.start(POLICY, environment=self.bus.environment)
+            self.daemon.start(POLICY, environment=self.bus.environment, **values)
             wait_until(lambda: bus_module.owner_of(self.bus, bus_module.KIT) == self.daemon.pid,
                        what="the name on the bus")
         except BaseException:

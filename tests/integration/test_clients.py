@@ -29,12 +29,15 @@ pytestmark = pytest.mark.skipif(not bus_module.is_here() or not bus_module.has_r
 
 CLIENTS = pathlib.Path(__file__).resolve().parents[1] / "clients"
 SDL_CLIENT = BUILD / "tests/clients/sdl-client"
-POLICIES = {kernel.OTHER: "OTHER", kernel.FIFO: "FIFO", kernel.RR: "RR"}
+POLICIES = {kernel.OTHER: "OTHER", kernel.FIFO: "FIFO", kernel.RR: "RR", kernel.BATCH: "BATCH",
+            kernel.IDLE: "IDLE"}
+BROKERS = ["rtgrantd", "rtkit-daemon"]
 
 # what a thread is to have in the end; @name: of the thread, "" for any; @nice: None for any
 Wanted = namedtuple("Wanted", "program name policy priority nice")
 
-Case = namedtuple("Case", "name needs wanted of_rtkit", defaults=(None,))
+# @refused: what it says where rtkit-daemon gives it nothing
+Case = namedtuple("Case", "name needs wanted refused", defaults=("",))
 
 # no path of it is the same on two architectures
 MINI_BROWSER = next(map(str, pathlib.Path("/usr/lib").glob("*/webkit2gtk-4.1/MiniBrowser")),
@@ -58,7 +61,7 @@ CASES = [
          [Wanted("sdl-client", "SDLAudioP2", "RR", 20, None)]),
     # it asks for a property by a name that rtkit-daemon gave up in 2012
     Case("fluidsynth", ["fluidsynth", "pulseaudio"],
-         [Wanted("fluidsynth", "", "RR", 20, None)], []),
+         [Wanted("fluidsynth", "", "RR", 20, None)], "Failed to set thread to high priority"),
     # Large packages, which ./dev test clients installs. What they use is up to their version: of
     # the browsers' threads the ones that do the sound are those that count.
     Case("firefox", ["firefox-esr", "pulseaudio", "dbus-run-session"], [
@@ -93,16 +96,22 @@ class Rtgrantd:
 
 @pytest.fixture(scope="module")
 def table(request):
-    lines = []
-    yield lines
+    """{(client, program, thread): {broker: what it has, as words}}, for the last lines of the run."""
+    rows = {}
+    yield rows
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        print(f"\n# {'client':13} {'broker':13} {'program':13} {'thread':16} policy prio nice")
-        for line in dict.fromkeys(lines):
-            print("#", line)
+        print(f"\n# {'client':13} {'program':21} {'thread':16} {BROKERS[0]:22} {BROKERS[1]}")
+        for key, by_broker in sorted(rows.items()):
+            has = [", ".join(sorted(by_broker.get(broker, {"-"}))) for broker in BROKERS]
+            print(f"# {key[0]:13} {key[1]:21} {key[2]:16} {has[0]:22} {has[1]}")
 
 
-@pytest.fixture(params=["rtgrantd", "rtkit-daemon"])
+def note(table, broker, client, program, thread, words):
+    table.setdefault((client, program, thread), {}).setdefault(broker, set()).add(words)
+
+
+@pytest.fixture(params=BROKERS)
 def broker(request, programs, directory):
     """The name of the broker, its bus, what takes a process into a session on it, and itself."""
     bus, made = Bus(), None
@@ -189,27 +198,32 @@ def test_client(broker, run, files, table, case):
     if case.name.startswith("sdl") and not SDL_CLIENT.exists():
         pytest.skip("built without SDL2")
     name, bus, _, made = broker
-    wanted = case.wanted if name == "rtgrantd" or case.of_rtkit is None else case.of_rtkit
-    log = tempfile.TemporaryFile("w+")
+    refused = name == "rtkit-daemon" and case.refused
+    log = tempfile.NamedTemporaryFile("w")
     process = run(case.name, stdout=log, stderr=subprocess.STDOUT)
 
     def missing_threads():
         threads = list(threads_of_session(process.pid))
-        return [one for one in wanted if not any(is_like(thread, one) for thread in threads)]
+        return [one for one in case.wanted if not any(is_like(thread, one) for thread in threads)]
+
+    def output():
+        return pathlib.Path(log.name).read_text("utf-8", errors="replace")
 
     try:
-        wait_until(lambda: not missing_threads(), START_TIMEOUT_S)
+        wait_until(lambda: refused in output() if refused else not missing_threads(),
+                   START_TIMEOUT_S)
+        assert not refused or missing_threads() == case.wanted
     except AssertionError:
-        log.seek(0)
-        print(log.read()[-5000:], *threads_of_session(process.pid), sep="\n")
+        print(output()[-5000:], *threads_of_session(process.pid), sep="\n")
         print(bus.log()[-2000:], *made.log().splitlines()[-20:], sep="\n")
         raise AssertionError(f"not seen: {missing_threads()}") from None
     if case.name == "portal" and name == "rtgrantd":
         assert any("program=/usr/libexec/xdg-desktop-portal" in line for line in bus.asked())
-    table += [f"{case.name:13} {name:13} {each.program:13} {each.name:16} "
-              f"{each.policy:6} {each.priority:4} {each.nice:4}"
-              for each in threads_of_session(process.pid)
-              if each.policy != "OTHER" or each.nice < 0]
+    for each in threads_of_session(process.pid):
+        if each.priority > 0:
+            note(table, name, case.name, each.program, each.name, f"{each.policy} {each.priority}")
+        elif each.nice < 0:
+            note(table, name, case.name, each.program, each.name, f"{each.policy} nice {each.nice}")
 
 
 def test_rtkit_test(broker, run, table):
@@ -222,6 +236,7 @@ def test_rtkit_test(broker, run, table):
     output, _ = process.communicate(timeout=20)
 
     assert process.returncode == 0, output
-    for line in ("SCHED_OTHER with nice level: -10", "SCHED_RR with priority 10"):
+    for line, words in (("SCHED_OTHER with nice level: -10", "OTHER nice -10"),
+                        ("SCHED_RR with priority 10", "RR 10")):
         assert line in output
-        table.append(f"{'rtkit-test':13} {name:13} says: {line}")
+        note(table, name, "rtkit-test", "rtkit-test", "as it says", words)

@@ -2,8 +2,8 @@
 """Stands in polkit's place and answers as the real one would not.
 
 nonsense_polkit.py MODE: "yes", "error", "nothing" (an answer without a word), "text" (of another
-type), "half" (without the part that says whether), "late" (yes, once it was told that nobody wants
-to know any more). Writes "ready", and a line for each question: "asked KIND KEY=TYPE:VALUE…".
+type), "half" (without the part that says whether), "challenge" (not yet), "late" (yes, once it was
+told that nobody wants to know any more). Writes "ready", and a line for each question: "asked KIND KEY=TYPE:VALUE…".
 """
 
 import sys
@@ -22,6 +22,7 @@ ANSWERS = {
     "nothing": None,
     "text": ("(s)", ("yes",)),
     "half": ("((a{ss}))", (({},),)),
+    "challenge": ("((bba{ss}))", ((False, True, {}),)),
 }
 
 

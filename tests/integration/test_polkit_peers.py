@@ -167,19 +167,6 @@ no_polkit = pytest.mark.parametrize("bus", [False], indirect=True, ids=["without
 
 
 @no_polkit
-@pytest.mark.parametrize("mode", ["error", "nothing", "text", "half"])
-def test_S28_R19_nonsense_is_no(broker, bus, start, mode):
-    polkit = start(bus, "nonsense_polkit.py", mode)
-    client = broker.client(ALICE)
-
-    wait_until(lambda: desktop(client).reason == "authority-unavailable" and polkit.lines,
-               what="the question")
-
-    assert client.sched() == (OTHER, 0, 0, False)
-    assert broker.leases() == []
-
-
-@no_polkit
 def test_S28_an_answer_that_comes_too_late(broker, bus, start):
     polkit = start(bus, "nonsense_polkit.py", "late")
     client = broker.client(ALICE)

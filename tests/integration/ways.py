@@ -247,3 +247,9 @@ def with_policy(place):
     yield place.daemon.reload
     place.end_clients()
     place.daemon.reload(POLICY)
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
+def make(request, place):
+    """Makes clients of one way."""
+    return lambda *arguments, **values: place.client(request.param, *arguments, **values)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What rtgrantd promises to clients of RealtimeKit beyond the table."""
 
+import os
 import resource
+import subprocess
 import threading
 import time
 
@@ -9,12 +11,14 @@ import pytest
 
 import bus as bus_module
 import kernel
-from agent import ALICE, BOB, CAROL
+from agent import ALICE, BOB, CAROL, as_user
 from bus import Bus, KIT, KIT_PATH, OK, PROPERTIES, limit_rttime
 from daemon import wait_until
 from kernel import FIFO, OTHER, RR
 from kit import POLICY, RULES, bus, make_kit, policy, serve  # noqa: F401
 from test_realtimekit import methods
+
+RTKITCTL = "/usr/sbin/rtkitctl"
 
 pytestmark = pytest.mark.skipif(not bus_module.is_here(),
                                 reason="no dbus-daemon, polkitd or python3-dbus")
@@ -105,6 +109,30 @@ def test_exit(serve, make_kit):
 
     assert daemon.wait() == 0
     assert kit.sched() == (OTHER, 0, 0, False)
+
+
+def run_rtkitctl(address, option):
+    return subprocess.run([RTKITCTL, option], env={"DBUS_SYSTEM_BUS_ADDRESS": address}, check=False,
+                          capture_output=True, timeout=30).returncode
+
+
+@pytest.mark.skipif(not os.path.exists(RTKITCTL), reason="no rtkitctl")
+def test_rtkitctl_works_unchanged(serve, make_kit, bus):
+    daemon = serve()
+    kit = make_kit()
+    assert kit.realtime(0, 5) == OK
+
+    for option in ("--reset-known", "--reset-all", "--exit"):
+        assert as_user(ALICE, run_rtkitctl, bus.address, option) != 0
+    assert kit.sched()[:2] == (RR, 5)
+
+    for option in ("--reset-known", "--reset-all"):
+        assert run_rtkitctl(bus.address, option) == 0
+    assert kit.sched()[:2] == (OTHER, 0)
+    assert kit.realtime(0, 5) == OK
+    assert run_rtkitctl(bus.address, "--exit") == 0
+    assert daemon.wait() == 0
+    assert kit.sched()[:2] == (OTHER, 0)
 
 
 def connect_as_root_and_leave_it(agent, address):

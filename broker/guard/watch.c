@@ -16,6 +16,7 @@
 #define PINNED_EVERY 4          /* looks at it between two at what CPUs it may run on */
 #define MEMBER_MIN 10U          /* below this share nobody is to blame */
 #define SUSPECT 9000U           /* of a CPU, by leased threads: others may get nothing of it */
+#define FULL_PERCENT 88U        /* of a CPU: about what real-time threads can get, who may want more */
 
 /* False if the thread ended. */
 static bool read_counter(const struct guard_table *table, const struct guard_slot *slot,
@@ -186,6 +187,7 @@ static bool settle(struct guard_table *table, struct guard_slot *slot, enum reas
 struct scope {
         enum reason reason;
         uint64_t limit;         /* of the sum of shares */
+        uint64_t full;          /* what there is; 0: that does not matter */
         bool by_user;
         uint64_t user;
         int cpu;                /* that they are pinned to; -1: wherever */
@@ -229,15 +231,44 @@ static size_t next_culprit(struct guard_table *table, const struct scope *scope,
         return guard_judge_largest(table->members, n);
 }
 
+/*
+ * Of a CPU that is full nobody knows how much is wanted: it hovers about its limit, and what one
+ * leaves the others take. So it is fine only when it is clearly so, and comes down further than to
+ * the limit: else it would be one thread each window, for as long as there are small ones.
+ */
+static uint64_t lower_limit(uint64_t limit) {
+        return limit * 9 / 10;
+}
+
+static uint64_t target_of(const struct scope *scope, uint64_t sum, bool warned) {
+        bool is_full = scope->full > 0 && sum >= scope->full * FULL_PERCENT / 100;
+
+        return is_full || warned ? scope->limit * 3 / 4 : scope->limit;
+}
+
+static bool is_warned(struct guard_table *table, const struct scope *scope, size_t n) {
+        if (scope->full == 0)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (guard_table_slot(table, table->member_slots[i])->account.over == scope->reason)
+                        return true;
+
+        return false;
+}
+
 /* True if there is something to tell. */
 static bool judge_scope(struct guard_table *table, const struct scope *scope) {
-        uint64_t sum, before;
-        bool told = false;
+        uint64_t sum, before, target;
+        bool told = false, warned;
         size_t n, i;
 
         n = gather(table, scope, &sum);
         before = sum;
-        while (sum > scope->limit && (i = next_culprit(table, scope, n)) < n) {
+        warned = is_warned(table, scope, n);
+        if (sum <= (warned ? lower_limit(scope->limit) : scope->limit))
+                return false;
+        target = target_of(scope, sum, warned);
+        while (sum > target && (i = next_culprit(table, scope, n)) < n) {
                 struct guard_slot *slot = guard_table_slot(table, table->member_slots[i]);
 
                 table->members[i].taken = true;
@@ -282,9 +313,9 @@ static bool judge_cpus(struct guard_table *table, uint64_t limit) {
                         sums[slot->cpu] += slot->share;
         }
         for (int cpu = 0; cpu < GUARD_CPUS_MAX; cpu++) {
-                const struct scope scope = { REASON_CPU_RESERVE, limit, .cpu = cpu };
+                const struct scope scope = { REASON_CPU_RESERVE, limit, GUARD_FULL, .cpu = cpu };
 
-                if (sums[cpu] > limit)
+                if (sums[cpu] > lower_limit(limit))
                         told |= judge_scope(table, &scope);
         }
 
@@ -348,8 +379,8 @@ static bool judge_users(struct guard_table *table, uint64_t limit) {
 
         for (uint32_t i = 0; i < table->n_slots; i++) {
                 const struct guard_slot *slot = guard_table_slot(table, i);
-                const struct scope scope = { REASON_CPU_PER_USER, limit, true, slot->watched.user,
-                                             -1 };
+                const struct scope scope = { REASON_CPU_PER_USER, limit, .by_user = true,
+                                             .user = slot->watched.user, .cpu = -1 };
 
                 /* a user over the limit has a thread that takes its part */
                 if (!slot->used || slot->demoted || slot->over_now || slot->share < MEMBER_MIN)
@@ -367,17 +398,18 @@ bool guard_table_judge(struct guard_table *table, uint64_t now_ns) {
         uint64_t all = (uint64_t) table->n_cpus * GUARD_FULL;
         uint64_t user_limit = all * limits->user_max / 100;
         uint64_t cpu_limit = (uint64_t) GUARD_FULL * (100 - limits->reserve) / 100;
-        const struct scope everybody = { REASON_CPU_RESERVE, cpu_limit * table->n_cpus, .cpu = -1 };
+        const struct scope everybody = { REASON_CPU_RESERVE, cpu_limit * table->n_cpus, all,
+                                         .cpu = -1 };
         uint64_t sum;
         bool told;
 
         told = judge_threads(table, &sum);
         /* what nothing is kept of can be had whole, and a little more by how it is measured */
-        if (limits->reserve > 0 && sum > cpu_limit)
+        if (limits->reserve > 0 && sum > lower_limit(cpu_limit))
                 told |= judge_cpus(table, cpu_limit);
         if (limits->user_max < 100 && sum > user_limit)
                 told |= judge_users(table, user_limit);
-        if (limits->reserve > 0 && sum > everybody.limit)
+        if (limits->reserve > 0 && sum > lower_limit(everybody.limit))
                 told |= judge_scope(table, &everybody);
         if (limits->starved_ms > 0 && sum >= SUSPECT)
                 told |= judge_starved(table, now_ns);

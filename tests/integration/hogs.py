@@ -76,7 +76,7 @@ def _live(what, argument):
             signal.pause()
 
 
-def start(agent, what, argument=None, cpu=CPU):
+def start(agent, what, argument=None, cpu=CPU, rttime_us=(RUN_S * 10**6, RUN_S * 10**6)):
     """In an agent: a child that waits until it is told to begin; its pid."""
     del agent
     ready, done = os.pipe()
@@ -89,7 +89,7 @@ def start(agent, what, argument=None, cpu=CPU):
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_CPU, (LIFE_S, LIFE_S))
-        resource.setrlimit(resource.RLIMIT_RTTIME, (RUN_S * 10**6, RUN_S * 10**6))
+        resource.setrlimit(resource.RLIMIT_RTTIME, rttime_us)
         os.sched_setaffinity(0, {cpu})
         signal.signal(signal.SIGUSR1, _rest)
         signal.signal(signal.SIGUSR2, lambda *_: None)

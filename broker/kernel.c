@@ -41,6 +41,7 @@ struct kernel_pidfd_info {
 
 #define INFO_PID UINT64_C(0x1)
 #define INFO_CREDS UINT64_C(0x2)
+#define INFO_CGROUP UINT64_C(0x4)
 #define IOCTL_GET_INFO _IOWR(0xFF, 11, struct kernel_pidfd_info)
 
 int kernel_pidfd_open(pid_t pid, bool thread) {
@@ -58,7 +59,7 @@ bool creds_equal(const struct creds *a, const struct creds *b) {
 
 int kernel_pidfd_read_creds(int pidfd, struct creds *ret) {
         /* EXIT must not be asked for: with it a dead thread answers with zeroes for its ids. */
-        struct kernel_pidfd_info info = { .mask = INFO_PID | INFO_CREDS };
+        struct kernel_pidfd_info info = { .mask = INFO_PID | INFO_CREDS | INFO_CGROUP };
 
         if (ioctl(pidfd, IOCTL_GET_INFO, &info) < 0)
                 return errno == EINVAL ? -ENOTTY : -errno;
@@ -76,6 +77,7 @@ int kernel_pidfd_read_creds(int pidfd, struct creds *ret) {
                 .egid = info.egid,
                 .sgid = info.sgid,
                 .fsgid = info.fsgid,
+                .cgroup = info.mask & INFO_CGROUP ? info.cgroupid : 0,
         };
         return 0;
 }

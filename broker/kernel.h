@@ -29,6 +29,7 @@ struct creds {
         pid_t tid;              /* 0 where it is not known */
         uid_t ruid, euid, suid, fsuid;
         gid_t rgid, egid, sgid, fsgid;
+        uint64_t cgroup;        /* of version 2, its number; 0 where it is not known. Not compared. */
 };
 
 bool creds_equal(const struct creds *a, const struct creds *b);

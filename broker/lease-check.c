@@ -3,12 +3,16 @@
 #include "broker/lease-check.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "broker/broker.h"
+#include "broker/cleanup.h"
 #include "broker/grant.h"
 #include "broker/guard/act.h"
 #include "broker/kinds/rttime.h"
 #include "broker/proc.h"
+#include "broker/text.h"
 
 #define CHECK_US (2U * 1000 * 1000)
 #define CHECK_CHUNK 64U         /* leases in one go: about a millisecond */
@@ -46,7 +50,11 @@ static bool follow_exec(struct broker *broker, struct lease *lease) {
         return true;
 }
 
-/* REASON_NONE if the thread still runs as the user it was granted to, with no more rights. */
+/*
+ * REASON_NONE if the thread still runs as the user it was granted to, with no more rights;
+ * REASON_THREAD_ENDED if it is the main one and ended before the others, which its pidfd does not
+ * tell, and the kernel grants it whatever is asked.
+ */
 static enum reason check_rights(struct broker *broker, struct lease *lease, const struct creds *now,
                                 bool caps_too) {
         struct proc_status status;
@@ -66,6 +74,8 @@ static enum reason check_rights(struct broker *broker, struct lease *lease, cons
                 return REASON_USER_NAMESPACE;
         if (proc_read_status(lease->thread.pid, lease->thread.tid, &status) < 0)
                 return REASON_NONE;
+        if (status.state == 'Z' && lease->thread.tid == lease->thread.pid)
+                return REASON_THREAD_ENDED;
         if ((status.cap_permitted & ~lease->cap_permitted) == 0)
                 return REASON_NONE;
 
@@ -77,9 +87,28 @@ static enum reason check_rights(struct broker *broker, struct lease *lease, cons
         return REASON_NONE;
 }
 
+/* Where a service manager or an administrator put it: its lease goes on, and its holder is told. */
+static void tell_moved(struct broker *broker, struct lease *lease) {
+        static const char unified[] = "0::";
+        _cleanup_free_ char *cgroups = NULL;
+        const char *path = NULL;
+        char name[128], text[200];
+
+        if (proc_read(lease->thread.pid, lease->thread.tid, "cgroup", &cgroups, NULL) >= 0)
+                path = strstr(cgroups, unified); /* the last line, or the only one */
+        if (!path)
+                return;
+
+        path += strlen(unified);
+        text_escape(name, sizeof(name), path, strcspn(path, "\n"));
+        (void) snprintf(text, sizeof(text), "its thread was moved to the cgroup %s", name);
+        broker_tell(broker, lease, WIRE_EVENT_CHANGED, REASON_CHANGED_BY_OTHERS, text);
+}
+
 static void check_lease(struct broker *broker, struct lease *lease, bool caps_too) {
         enum reason reason;
         struct creds now;
+        bool moved;
         int r;
 
         r = thread_read_creds(&broker->kernel, &lease->thread, &now);
@@ -90,7 +119,12 @@ static void check_lease(struct broker *broker, struct lease *lease, bool caps_to
         if (r < 0)
                 return; /* no descriptor left to look with: next time */
 
-        reason = check_rights(broker, lease, &now, caps_too);
+        reason = check_rights(broker, lease, &now,
+                              caps_too || lease->thread.tid == lease->thread.pid);
+        if (reason == REASON_THREAD_ENDED) {
+                lease_end(broker, lease, reason, "its thread, the main one, ended before the others");
+                return;
+        }
         if (reason != REASON_NONE) {
                 lease_end(broker, lease, reason,
                           reason == REASON_USER_NAMESPACE
@@ -100,7 +134,10 @@ static void check_lease(struct broker *broker, struct lease *lease, bool caps_to
                                     "was granted to");
                 return;
         }
+        moved = now.cgroup != lease->creds.cgroup && now.cgroup != 0 && lease->creds.cgroup != 0;
         lease->creds = now;
+        if (moved)
+                tell_moved(broker, lease);
 
         r = grant_verify(lease);
         if (r == 1)

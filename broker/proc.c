@@ -82,6 +82,8 @@ static int parse_status_line(const char *key, const char *value, struct proc_sta
                 status->tgid = tgid;
                 return SEEN_TGID;
         }
+        if (strcmp(key, "State") == 0)
+                (void) sscanf(value, " %c", &status->state);
         if (strcmp(key, "Uid") == 0)
                 return parse_ids(value, status->uids) ? SEEN_UID : -EBADMSG;
         if (strcmp(key, "Gid") == 0)

@@ -43,6 +43,7 @@ struct proc_status {
         uint64_t cap_effective;
         int seccomp;            /* 0, 1 strict, 2 filter; -1 if not said */
         unsigned seccomp_filters;
+        char state;             /* as in struct proc_stat; 0: not said */
 };
 
 /* @text is all of /proc/PID/status. Errors: -EBADMSG. */

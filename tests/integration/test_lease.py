@@ -174,6 +174,25 @@ def test_a_thread_of_the_others_execs(either):
     assert target.sched() == (OTHER, 0, 0, False)
 
 
+def test_a_leader_that_leaves_before_the_others(either):
+    """No descriptor tells, and the kernel goes on granting it whatever is asked."""
+    daemon = either.start()
+    client, target = daemon.client(BOB), daemon.target(BOB)
+    watching = daemon.client(BOB)
+    watching.watch()
+    tid = target.thread()
+    # not the first one of its process
+    other = client.acquire(pid=target.pid, tid=tid, priority=7).id
+    mine = client.acquire(pid=target.pid, priority=6).id
+
+    target.tell("end")
+    wait_until(lambda: [x.id for x in daemon.leases()] == [other], 10, "the end of its lease")
+    while (event := watching.event()).kind != wire.EVENT_ENDED:
+        pass
+    assert (event.lease.id, event.reason) == (mine, "thread-ended")
+    assert target.sched(tid)[:2] == (FIFO, 7)
+
+
 # ---- release and restore ----
 
 

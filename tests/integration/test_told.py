@@ -215,3 +215,46 @@ def test_the_log_has_so_many_lines_of_a_user(make_daemon):
     time.sleep(2.1)
     assert client.acquire(tid=client.thread(), want=wire.WANT_NICE, nice=-4).reason == "none"
     assert "events before were not logged)" in daemon.log()
+
+
+# ---- another cgroup ----
+
+
+@pytest.fixture
+def cgroup():
+    """One of version 2 that nobody is in, and where its processes go in the end."""
+    for root in "/sys/fs/cgroup/unified", "/sys/fs/cgroup":
+        if os.path.exists(f"{root}/cgroup.procs") and os.path.exists(f"{root}/cgroup.controllers"):
+            made = f"{root}/rtgrant-test-{os.getpid()}"
+            os.mkdir(made)
+            yield made
+            with open(f"{made}/cgroup.procs", encoding="ascii") as file:
+                for pid in file.read().split():
+                    move(pid, root)
+            os.rmdir(made)
+            return
+    pytest.skip("no cgroups of version 2")
+
+
+def move(pid, cgroup):
+    with open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as file:
+        file.write(str(pid))
+
+
+def test_who_is_moved_to_another_cgroup_is_told(daemon, cgroup):
+    client = daemon.client(ALICE)
+    watching = OverTheSocket(daemon.client(0))
+    lease = client.acquire()
+    assert lease.reason == "none"
+    if daemon.status().state & wire.STATE_OLD_KERNEL:
+        pytest.skip("an old kernel tells nothing of it")
+
+    move(client.pid, cgroup)
+    wait_until(lambda: "moved to the cgroup" in daemon.log(), what="the look at it")
+    time.sleep(2.5)  # and not said again
+    events = [event for event in watching.events() if event[0] == "changed"]
+    assert [(event[1], event[3]) for event in events] == [("changed-by-others", client.pid)]
+    assert os.path.basename(cgroup) in events[0][2]
+    # it goes on
+    assert client.sched()[:2] == (FIFO, 5)
+    assert [(x.id, x.state) for x in daemon.leases()] == [(lease.id, 0)]

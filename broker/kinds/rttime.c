@@ -267,6 +267,7 @@ void rttime_supervise(struct broker *broker, struct lease *lease) {
 void rttime_revise(struct broker *broker, struct lease *lease) {
         struct resource *resource = resource_of(lease, RESOURCE_RTTIME);
         struct rttime now, set;
+        bool caught;
 
         if (!resource || process_resource_has_ended(resource) ||
             rttime_read(resource->name.pid, &now) < 0)
@@ -275,8 +276,9 @@ void rttime_revise(struct broker *broker, struct lease *lease) {
         if (!is_as_set(&now, &set))
                 return; /* others' doing */
 
-        if (resource->saved.n[CAUGHT] && !catches(resource->name.pid)) {
-                resource->saved.n[CAUGHT] = false;
+        caught = catches(resource->name.pid);
+        if (caught != (resource->saved.n[CAUGHT] != 0)) {
+                resource->saved.n[CAUGHT] = caught;
                 (void) books_settle(broker, resource);
         } else if (now.soft_us != set.soft_us) {
                 (void) rttime_write(resource->name.pid, &set);

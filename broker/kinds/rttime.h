@@ -30,7 +30,7 @@ void rttime_supervise(struct broker *broker, struct lease *lease);
 
 /*
  * The kernel raises the soft limit by a second each time that it sends SIGXCPU: back to what it was.
- * And a program that was executed has lost its handler of that.
+ * And a program that was executed has lost its handler of that; another one has just got one.
  */
 void rttime_revise(struct broker *broker, struct lease *lease);
 

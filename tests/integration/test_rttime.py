@@ -140,6 +140,15 @@ def test_an_executed_program_has_no_handler(broker, limits):
     wait_until(lambda: limits(client.pid) == LIFTED, what="the limit of a program without one")
 
 
+def test_a_handler_that_comes_later(broker, limits):
+    """As of a program that was started with its priority."""
+    client = limited(broker)
+    client.acquire()
+    assert limits(client.pid) == LIFTED
+    client.run(catch)
+    wait_until(lambda: limits(client.pid) == (OWN[0], LIFTED[1]), what="the limit")
+
+
 @pytest.mark.parametrize("own", [(60 * SECOND, 90 * SECOND), (UNLIMITED, UNLIMITED),
                                  (20 * SECOND, UNLIMITED)])
 def test_it_is_never_lowered(broker, limits, own):

@@ -58,7 +58,19 @@ static void check_role(const struct role *role, unsigned n_lines) {
         REQUIRE(role->nice_min >= -20 && role->nice_min <= 0);
         REQUIRE(role->threads_per_user_max >= 1);
         REQUIRE(role->lifetime_s_max >= 1);
+        REQUIRE(role->declared_cpu_percent >= 1 && role->declared_cpu_percent <= 100);
+        for (int i = 0; i < _RESOURCE_MAX; i++)
+                REQUIRE(!role->resources[i].given ||
+                        (role->resources[i].low >= 0 &&
+                         role->resources[i].low <= role->resources[i].high));
         check_rules(role->rules, _ROLE_KEY_MAX, n_lines);
+}
+
+static void check_irq(const struct irq_rule *irq, unsigned n_lines) {
+        REQUIRE(strlen(irq->name) >= 1);
+        REQUIRE(strlen(irq->device) >= 1);
+        REQUIRE(irq->priority >= 1 && irq->priority <= POLICY_PRIORITY_CEILING);
+        check_rules(irq->rules, _IRQ_KEY_MAX, n_lines);
 }
 
 static void check_policy(const struct policy *policy, unsigned n_lines) {
@@ -75,6 +87,9 @@ static void check_policy(const struct policy *policy, unsigned n_lines) {
         check_rules(policy->rules, _BROKER_KEY_MAX, n_lines);
         for (size_t i = 0; i < policy->n_roles; i++)
                 check_role(&policy->roles[i], n_lines);
+        REQUIRE(policy->n_irqs <= POLICY_IRQS_MAX);
+        for (size_t i = 0; i < policy->n_irqs; i++)
+                check_irq(&policy->irqs[i], n_lines);
 }
 
 static void check_entries(const struct policy_store *store) {
@@ -84,7 +99,8 @@ static void check_entries(const struct policy_store *store) {
         for (; policy_store_entry(store, n, &entry); n++)
                 REQUIRE(g_utf8_validate(entry.section, -1, NULL) && strlen(entry.key) > 0 &&
                         g_utf8_validate(entry.value, -1, NULL));
-        REQUIRE(n == _BROKER_KEY_MAX + store->policy.n_roles * _ROLE_KEY_MAX);
+        REQUIRE(n == _BROKER_KEY_MAX + store->policy.n_roles * _ROLE_KEY_MAX +
+                             store->policy.n_irqs * _IRQ_KEY_MAX);
 }
 
 static void check_decisions(const struct policy *policy, const uint8_t *data, size_t size) {

@@ -173,12 +173,15 @@ static void describe_origin(const struct machine *machine, const char *row, uint
                 if (machine_status(machine, pid, "PPid", text, sizeof(text)) < 0)
                         break;
                 parent = (pid_t) strtol(text, NULL, 10);
-                if (parent <= 0 || machine_limit(machine, parent, row, &soft, &other) < 0)
+                if (parent <= 0 || machine_status(machine, pid, "Name", comm, sizeof(comm)) < 0)
                         break;
+                text_printable(text, sizeof(text), comm);
+                if (machine_limit(machine, parent, row, &soft, &other) < 0) {
+                        (void) snprintf(buffer, size, "set when %s (pid %d) was started or before: its parent is hidden",
+                                        text, (int) pid);
+                        return;
+                }
                 if (other != hard) {
-                        if (machine_status(machine, pid, "Name", comm, sizeof(comm)) < 0)
-                                break;
-                        text_printable(text, sizeof(text), comm);
                         (void) snprintf(buffer, size, "set when %s (pid %d) was started", text,
                                         (int) pid);
                         return;

@@ -17,7 +17,7 @@ struct resource *books_find(struct broker *broker, const struct resource_kind *k
 
 /* One that nobody holds yet, with nothing captured. NULL: out of memory. */
 struct resource *books_new(struct broker *broker, const struct resource_kind *kind,
-                           const struct resource_name *name, const struct lease *lease);
+                           const struct resource_name *name, uid_t uid, uid_t quota_uid);
 
 /* Restores nothing. Returns NULL. */
 struct resource *books_free(struct broker *broker, struct resource *resource);

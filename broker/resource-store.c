@@ -45,7 +45,7 @@ static bool record_is_sound(const struct lease_record_resource *record) {
 /* A resource as a predecessor left it. NULL: out of memory. */
 static struct resource *
 resource_from_record(struct broker *broker, const struct lease_record_resource *record,
-                     const struct lease *lease) {
+                     uid_t uid, const struct lease *lease) {
         const struct resource_kind *kind = resource_kinds[record->kind];
         struct resource *resource = books_find(broker, kind, record->key);
         struct resource_name name = { .key = record->key, .pid = record->pid };
@@ -55,7 +55,7 @@ resource_from_record(struct broker *broker, const struct lease_record_resource *
                 return resource;
 
         text_copy(name.label, sizeof(name.label), record->label);
-        resource = books_new(broker, kind, &name, lease);
+        resource = books_new(broker, kind, &name, uid, lease ? lease->user->uid : uid);
         if (!resource)
                 return NULL;
 
@@ -73,11 +73,12 @@ bool resource_recover(struct broker *broker, unsigned slot, const struct lease_r
         struct resource *resource;
         struct hold *hold;
 
-        resource = lease && record_is_sound(&record->resource)
-                           ? resource_from_record(broker, &record->resource, lease)
+        /* also without the lease, whose holder ended: then it is put back */
+        resource = record_is_sound(&record->resource)
+                           ? resource_from_record(broker, &record->resource, record->uid, lease)
                            : NULL;
         hold = resource ? calloc(1, sizeof(*hold)) : NULL;
-        if (!hold || lease->uid != record->uid || lease->n_holds == LEASE_HOLDS_MAX ||
+        if (!hold || !lease || lease->uid != record->uid || lease->n_holds == LEASE_HOLDS_MAX ||
             books_hold(lease, resource)) {
                 free(hold);
                 lease_store_clear(broker->store, slot);

@@ -87,7 +87,7 @@ struct resource *books_free(struct broker *broker, struct resource *resource) {
 }
 
 struct resource *books_new(struct broker *broker, const struct resource_kind *kind,
-                           const struct resource_name *name, const struct lease *lease) {
+                           const struct resource_name *name, uid_t uid, uid_t quota_uid) {
         struct resource *resource;
 
         resource = calloc(1, sizeof(*resource));
@@ -97,8 +97,8 @@ struct resource *books_new(struct broker *broker, const struct resource_kind *ki
         resource->broker = broker;
         resource->kind = kind;
         resource->name = *name;
-        resource->uid = lease->uid;
-        resource->quota_uid = lease->user->uid;
+        resource->uid = uid;
+        resource->quota_uid = quota_uid;
         resource->fd = -1;
         g_queue_init(&resource->holds);
         (void) g_hash_table_add(broker->resources.by_name, resource);
@@ -245,7 +245,7 @@ static enum reason take_hold(struct broker *broker, struct lease *lease,
         int r = 0;
 
         if (!resource) {
-                resource = books_new(broker, kind, name, lease);
+                resource = books_new(broker, kind, name, lease->uid, lease->user->uid);
                 if (!resource)
                         return REASON_RESOURCES;
                 r = kind->capture(resource, &resource->saved);

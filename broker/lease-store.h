@@ -23,6 +23,7 @@ enum lease_record_state {
         LEASE_RECORD_LIVE = 2,          /* in force: set */
         LEASE_RECORD_CHANGING = 3,      /* in force: set, or already next */
         LEASE_RECORD_RESOURCE = 4,      /* what the lease of that id holds of a resource */
+        LEASE_RECORD_ENDING = 5,        /* set, or already what was there before */
 };
 
 struct lease_record_values {

@@ -270,6 +270,7 @@ void lease_end(struct broker *broker, struct lease *lease, enum reason reason, c
         enum wire_event_kind kind;
 
         lease->ending = true;
+        lease_save(broker, lease, NULL);
         guard_act_forget(broker, lease, reason != REASON_THREAD_ENDED);
         if (reason != REASON_THREAD_ENDED)
                 grant_restore(broker, lease);
@@ -310,9 +311,10 @@ void lease_save(struct broker *broker, const struct lease *lease,
         const struct grant *saved = next ? next : now;
         bool in_force = now[KIND_SCHED].held || now[KIND_NICE].held;
         struct lease_record record = {
-                .state = !next      ? LEASE_RECORD_LIVE
-                         : in_force ? LEASE_RECORD_CHANGING
-                                    : LEASE_RECORD_INTENT,
+                .state = lease->ending ? LEASE_RECORD_ENDING
+                         : !next       ? LEASE_RECORD_LIVE
+                         : in_force    ? LEASE_RECORD_CHANGING
+                                       : LEASE_RECORD_INTENT,
                 .inode = lease->thread.inode,
                 .start_time = lease->thread.start_time,
                 .since_ms = lease->since_ms,

@@ -183,6 +183,8 @@ static void drop_hold(struct broker *broker, struct hold *hold) {
 
         unlink_hold(hold);
         if (resource->holds.length > 0) {
+                /* at no moment do records of a resource say different things of it */
+                lease_store_clear(broker->store, hold->slot);
                 /* what others made of it meanwhile is theirs */
                 if (resource->kind->verify(resource, &resource->set) == 1)
                         (void) books_settle(broker, resource);
@@ -190,8 +192,9 @@ static void drop_hold(struct broker *broker, struct hold *hold) {
                 if (resource->in_force)
                         (void) resource->kind->restore(resource);
                 (void) books_free(broker, resource);
+                /* only now: what the last one leaves undone, a successor still has to do */
+                lease_store_clear(broker->store, hold->slot);
         }
-        lease_store_clear(broker->store, hold->slot);
         free(hold);
 }
 

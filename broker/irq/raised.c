@@ -66,7 +66,8 @@ static void save(struct raised_set *set) {
                         .saved_priority = raised->saved.priority,
                         .saved_nice = raised->saved.nice,
                         .saved_reset_on_fork = raised->saved.reset_on_fork,
-                        .priority = raised->wanted > 0 ? raised->wanted : raised->priority,
+                        .priority = raised->priority,
+                        .next = raised->wanted,
                 };
                 text_copy(records[n].name, sizeof(records[n].name), raised->thread.task.name);
                 n++;
@@ -293,6 +294,21 @@ bool raised_has(const struct raised_set *set, const struct irq_thread *thread, i
 
 /* ---- after a predecessor ---- */
 
+/* Which of what the predecessor set, or was about to set, is in force; 0: what was there before. */
+static int priority_in_force(const struct raised *raised, const struct irq_record *record) {
+        struct sched_values now;
+
+        if (sched_read(raised->thread.task.tid, &now) < 0)
+                return record->priority;
+        if (record->next > 0 && is_set(&now, record->next))
+                return record->next;
+        if (!is_set(&now, record->priority) && now.policy == raised->saved.policy &&
+            now.priority == raised->saved.priority)
+                return 0;
+
+        return record->priority;
+}
+
 static void recover_one(struct raised_set *set, struct irq_record *record) {
         struct irq_thread thread;
         struct raised *raised;
@@ -309,7 +325,7 @@ static void recover_one(struct raised_set *set, struct irq_record *record) {
                 .nice = record->saved_nice,
                 .reset_on_fork = record->saved_reset_on_fork != 0,
         };
-        raised->priority = record->priority;
+        raised->priority = priority_in_force(raised, record);
 }
 
 void raised_recover(struct raised_set *set) {

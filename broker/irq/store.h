@@ -24,8 +24,8 @@ struct irq_record {
         int32_t saved_priority;
         int32_t saved_nice;
         uint32_t saved_reset_on_fork;
-        int32_t priority; /* that was set, or is about to be */
-        uint32_t padding;
+        int32_t priority; /* set by us; 0: nothing yet */
+        int32_t next;     /* about to be set; 0: what was there before */
         char name[72];
 };
 

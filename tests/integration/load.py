@@ -35,7 +35,8 @@ class Load:
     @wild: they execute and fork too, and the user changes, renews, lists, watches and disconnects.
     """
 
-    def __init__(self, daemon, uid, seed, wild=False):
+    def __init__(self, daemon, uid, seed, wild=False, kinds=KINDS):
+        self.kinds = kinds
         self.path, self.uid, self.seed, self.wild = daemon.socket_path, uid, seed, wild
         self.may_run, self.idle = multiprocessing.Event(), multiprocessing.Event()
         self.children = multiprocessing.Array("i", PROCESSES)
@@ -109,7 +110,7 @@ class Load:
         elif what < 0.3 and pid in leases:
             connection.release(leases.pop(pid))
         else:
-            kind = chance.choice(KINDS)
+            kind = chance.choice(self.kinds)
             lifetime = chance.choice([
                 {"lifetime": wire.LIFETIME_THREAD}, {"lifetime": wire.LIFETIME_CONNECTION},
                 {"lifetime": wire.LIFETIME_SECONDS, "lifetime_s": chance.choice([1, 600])}])

@@ -4,6 +4,7 @@
 RTGRANT_SOAK=1 (./dev test soak) kills 500 times, else 25.
 """
 
+import collections
 import os
 import random
 import struct
@@ -11,17 +12,25 @@ import time
 
 import pytest
 
+import interrupts
 import kernel
 import wire
 from agent import ALICE, BOB
 from daemon import PATIENCE_S, policy_text, wait_until
-from load import Load
+from load import KINDS, Kind, Load
 
 KILLS = 500 if os.environ.get("RTGRANT_SOAK") else 25
 LATENCY_DEVICE = "/dev/cpu_dma_latency"
 BASE = kernel.Sched(kernel.OTHER, 0, 0, False)
 
 ROLE = {"CpuLatency": "10us", "Memlock": "64M"}
+
+# What all leases share: how it is read, what it is without them, which of theirs is in force.
+Shared = collections.namedtuple("Shared", "read usual of strongest")
+
+
+def shared(read, of, strongest=min):
+    return Shared(read, read(), of, strongest)
 
 
 def cpu_latency():
@@ -41,10 +50,15 @@ def memlock(pid):
     return line.split()[3]
 
 
-def differences(daemon, loads, usual):
+def differences(daemon, loads, usual_memlock, things):
     """Where the kernel and the books differ; [] if nowhere."""
     leases = {lease.tid: lease for lease in daemon.leases()}
     found = []
+    for thing in things:
+        held = [value for value in map(thing.of, leases.values()) if value]
+        wanted = thing.strongest(held, default=thing.usual)
+        if thing.read() != wanted:
+            found.append((thing, thing.read(), wanted))
     for pid in [pid for load in loads for pid in load.children]:
         lease, now = leases.pop(pid, None), kernel.sched_getattr(pid)
         wanted = BASE._asdict()
@@ -57,20 +71,16 @@ def differences(daemon, loads, usual):
             found.append((pid, now, wanted))
         if lease and lease.state != wire.LEASE_IN_FORCE:
             found.append((pid, lease))
-        if memlock(pid) != usual["memlock"] and not (lease and lease.memlock_bytes):
+        if memlock(pid) != usual_memlock and not (lease and lease.memlock_bytes):
             found.append((pid, "memlock", memlock(pid)))
-        if lease and lease.cpu_latency_us:
-            usual = {**usual, "latency": min(usual["latency"], lease.cpu_latency_us)}
     found += [(tid, "has a lease but is no more") for tid in leases]
-    if cpu_latency() != usual["latency"]:
-        found.append(("cpu latency", cpu_latency(), usual["latency"]))
     return found
 
 
-def settle(daemon, loads, usual):
+def settle(*arguments):
     """What still differs when there was time enough for what ended just now to be seen."""
     end = time.monotonic() + PATIENCE_S
-    while found := differences(daemon, loads, usual):
+    while found := differences(*arguments):
         if time.monotonic() > end:
             break
         time.sleep(0.01)
@@ -78,20 +88,23 @@ def settle(daemon, loads, usual):
 
 
 @pytest.fixture
-def loads(daemon):
-    made = [Load(daemon, uid, seed) for seed, uid in enumerate((ALICE, BOB))]
-    yield made
+def make_loads(daemon):
+    made = []
+
+    def make(kinds=KINDS):
+        made.extend(Load(daemon, uid, seed, kinds=kinds) for seed, uid in enumerate((ALICE, BOB)))
+        return made
+
+    yield make
     for load in made:
         load.kill()
 
 
-def test_killed_at_any_moment_the_kernel_has_what_the_books_say(daemon, loads):
-    policy = policy_text({"Role desktop": ROLE})
-    usual = {"latency": cpu_latency(), "memlock": memlock(os.getpid())}
-    daemon.reload(policy)
+def kill_and_compare(daemon, policy, loads, things, n_kills):
+    usual_memlock = memlock(os.getpid())
     chance = random.Random(1)
 
-    for kills in range(KILLS):
+    for kills in range(n_kills):
         for load in loads:
             load.go_on()
         done = [load.done.value for load in loads]
@@ -101,16 +114,44 @@ def test_killed_at_any_moment_the_kernel_has_what_the_books_say(daemon, loads):
         for load in loads:
             load.rest()
         daemon.start(policy)
-        found = settle(daemon, loads, usual)
+        found = settle(daemon, loads, usual_memlock, things)
         assert not found, f"after kill {kills}"
 
-    print(f"{KILLS} kills, {sum(load.done.value for load in loads)} requests")
+    print(f"{n_kills} kills, {sum(load.done.value for load in loads)} requests")
     daemon.stop()
     for load in loads:
         for pid in load.children:
             assert kernel.sched_getattr(pid) == BASE
-            assert memlock(pid) == usual["memlock"]
-    assert cpu_latency() == usual["latency"]
+            assert memlock(pid) == usual_memlock
+    assert [thing.read() for thing in things] == [thing.usual for thing in things]
+
+
+def test_killed_at_any_moment_the_kernel_has_what_the_books_say(daemon, make_loads):
+    policy = policy_text({"Role desktop": ROLE})
+    daemon.reload(policy)
+    things = [shared(cpu_latency, lambda lease: lease.cpu_latency_us)]
+    kill_and_compare(daemon, policy, make_loads(), things, KILLS)
+
+
+def test_killed_at_any_moment_the_disk_and_the_interrupt_too(daemon, make_loads, disk, lines):
+    line = lines[0]
+    role = {**ROLE, "BlockQueue": "16-512", **interrupts.grants(line.device)["Role desktop"]}
+    policy = policy_text({"Role desktop": role})
+    daemon.reload(policy)
+    things = [
+        shared(cpu_latency, lambda lease: lease.cpu_latency_us),
+        shared(disk, lambda lease: lease.block_max_sectors_kb),
+        shared(lambda: line.sched()[1], lambda lease: lease.irq_priority, max),
+    ]
+    kinds = [*KINDS,
+             Kind(wire.WANT_BLOCK_QUEUE,
+                  lambda n: {"block": disk.name, "block_max_sectors_kb": 16 << n % 5}),
+             Kind(wire.WANT_IRQ, lambda n: {"irq": line.device, "irq_priority": 86 + n % 9}),
+             Kind(wire.WANT_IRQ | wire.WANT_SCHED | wire.WANT_BLOCK_QUEUE,
+                  lambda n: {"policy": kernel.FIFO, "priority": 1 + n % 20, "irq": line.device,
+                             "irq_priority": 86 + n % 9, "block": disk.name,
+                             "block_max_sectors_kb": 16 << n % 5})]
+    kill_and_compare(daemon, policy, make_loads(kinds), things, KILLS)
 
 
 # -- connections that were lost with the broker --

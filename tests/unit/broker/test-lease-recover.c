@@ -222,6 +222,15 @@ static void changing_done(struct world *w) {
         w->record.set.priority = 10;
 }
 
+static void ending_not_done(struct world *w) {
+        w->record.state = LEASE_RECORD_ENDING;
+}
+
+static void ending_done(struct world *w) {
+        ending_not_done(w);
+        set_thread(w, SCHED_OTHER, 0, 3, false);
+}
+
 static void two_kinds(struct world *w) {
         w->record.want = WIRE_WANT_SCHED | WIRE_WANT_NICE;
         w->record.saved.nice_kind = 3;
@@ -274,7 +283,7 @@ static void number_of_nobody(struct world *w) {
         }
 
 UNTRUE(state_0, r->state = 0)
-UNTRUE(state_5, r->state = 5)
+UNTRUE(state_6, r->state = 6)
 UNTRUE(pid_0, r->pid = 0)
 UNTRUE(pid_minus_1, r->pid = -1)
 UNTRUE(pid_too_high, r->pid = ID_MAX + 1)
@@ -317,6 +326,8 @@ static const struct recover_case cases[] = {
         { "killed while it made the grant, which was not done", intent_not_done, RESTORED, false },
         { "killed while it changed it, which was done", changing_done, ADOPTED, true },
         { "killed while it changed it, which was not done", changing_not_done, ADOPTED, true },
+        { "killed while it ended it, which was not done", ending_not_done, RESTORED, false },
+        { "killed while it ended it, which was done", ending_done, RESTORED, false },
         { "two kinds", two_kinds, RESTORED, false },
         { "its role is no more", role_is_no_more, RESTORED, false },
         { "its thread runs as another user", other_user, RESTORED, false },
@@ -328,7 +339,7 @@ static const struct recover_case cases[] = {
         { "a number that nobody has", number_of_nobody, ENDED, true },
 
         { "state 0", untrue_state_0, DAMAGED, true },
-        { "state 5", untrue_state_5, DAMAGED, true },
+        { "state 6", untrue_state_6, DAMAGED, true },
         { "process 0", untrue_pid_0, DAMAGED, true },
         { "process -1", untrue_pid_minus_1, DAMAGED, true },
         { "process too high", untrue_pid_too_high, DAMAGED, true },

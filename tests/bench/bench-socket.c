@@ -246,8 +246,8 @@ static pid_t start_crowd(const char *path, uid_t uid, unsigned n, int ready) {
         if (pid != 0)
                 return pid;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         become(uid);
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid(2) would undo it */
         fd = dial(path);
         (void) pthread_attr_init(&attr);
         (void) pthread_attr_setstacksize(&attr, 64 * 1024);
@@ -271,8 +271,8 @@ static pid_t start_other(void) {
         pid_t pid = fork();
 
         if (pid == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 become(UID_MEASURED);
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid(2) would undo it */
                 for (;;)
                         (void) pause();
         }
@@ -340,8 +340,8 @@ static pid_t start_flood(const char *path) {
         if (pid != 0)
                 return pid;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         become(UID_CROWD);
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid(2) would undo it */
         fd = dial(path);
         while (send(fd, &request, sizeof(request), MSG_NOSIGNAL) > 0 &&
                recv(fd, &answer, sizeof(answer), 0) > 0)

@@ -65,8 +65,8 @@ class Load:
     # -- in its process --
 
     def _run(self):
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         kernel.become(self.uid)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # setuid(2) would undo it
         chance = random.Random(self.seed)
         connection, leases = None, {}
         for place in range(PROCESSES):

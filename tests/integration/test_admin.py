@@ -193,14 +193,14 @@ def test_a_watcher_that_does_not_read_loses_events_and_nothing_else(daemon):
     lazy, client = daemon.client(BOB), daemon.client(BOB)
     lazy.watch()
 
-    for _ in range(2000):
-        client.release(client.acquire().id)
+    for _ in range(900):  # within the burst of grants, however quick the broker is
+        assert client.release(client.acquire().id).reason == "none"
 
     n_seen = lazy.run(read_events_until_quiet)
     client.acquire()
     event = lazy.event()
-    assert 0 < n_seen < 4000
-    assert n_seen + event.n_lost == 4000
+    assert 0 < n_seen < 1800
+    assert n_seen + event.n_lost == 1800
     wait_until(lambda: lazy.hello().reason == "none")
 
 

@@ -84,6 +84,24 @@ static int wait_for_begin(struct watch *w) {
         return r < 0 ? r : since_ns == 0 ? -ETIMEDOUT : 0;
 }
 
+/* Debian's kernels know 3: then perf_event_open(2) is root's alone, whatever capabilities others have. */
+#define PARANOID_MAX 2
+
+static void explain_kernel(char *text, size_t size) {
+        FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+        int paranoid = 0;
+
+        if (file && fscanf(file, "%d", &paranoid) == 1 && paranoid > PARANOID_MAX)
+                (void) snprintf(text, size,
+                                "kernel.perf_event_paranoid is %d: the kernel does not let the "
+                                "broker record it. As root: sysctl kernel.perf_event_paranoid=%d",
+                                paranoid, PARANOID_MAX);
+        else
+                (void) snprintf(text, size, "the kernel does not let the broker record it");
+        if (file)
+                (void) fclose(file);
+}
+
 void watch_ask_broker(struct watch *w, const char *socket, int cpu, bool may_ask) {
         struct rtgrant_answer answer = { .size = sizeof(answer) };
         bool began = w->handle != NULL;
@@ -102,8 +120,7 @@ void watch_ask_broker(struct watch *w, const char *socket, int cpu, bool may_ask
         if (r >= 0 && !began) {
                 r = wait_for_begin(w);
                 if (r == -EPERM)
-                        (void) snprintf(answer.text, sizeof(answer.text),
-                                        "the kernel does not let the broker record it");
+                        explain_kernel(answer.text, sizeof(answer.text));
         }
         if (r < 0) {
                 give_up(w, r, &answer, socket);

@@ -31,6 +31,12 @@ POLICY = {
 
 
 @pytest.fixture
+def slack_kb(sanitizer_factor):
+    """Memory that the broker may have kept; AddressSanitizer keeps 256 MiB of what was freed."""
+    return 4096 if sanitizer_factor == 1 else 320 << 10
+
+
+@pytest.fixture
 def bus():
     made = bus_module.Bus()  # which lets everything through
     yield made
@@ -241,7 +247,7 @@ HUGE = ["a string of 30 MB", "an array of 30 MB", "30 000 options", "variants, 5
         "interface of 20 MB", "a long path"]
 
 
-def test_S33_huge_and_deep_messages(bus, broker, other):
+def test_S33_huge_and_deep_messages(bus, broker, other, slack_kb):
     sender = broker.client(BOB)
     sender.run(send_all, bus.address, ["an empty key"])
     rss_kb = kernel.rss_kb(broker.pid)
@@ -256,7 +262,7 @@ def test_S33_huge_and_deep_messages(bus, broker, other):
     other.is_served()
     assert [lease.uid for lease in broker.leases()] == [ALICE]
     # what was needed for them is given back
-    wait_until(lambda: kernel.rss_kb(broker.pid) < rss_kb + 4096, what="the memory")
+    wait_until(lambda: kernel.rss_kb(broker.pid) < rss_kb + slack_kb, what="the memory")
 
 
 # ---- wrong ones ----
@@ -375,7 +381,7 @@ def give_back(agent):
         raw.close()
 
 
-def test_connections_and_matches_of_one_user(bus, broker, other):
+def test_connections_and_matches_of_one_user(bus, broker, other, slack_kb):
     hoarders = [broker.client(BOB) for _ in range(2)]
     rss_kb, n_fds = kernel.rss_kb(broker.pid), broker.n_fds()
 
@@ -389,7 +395,7 @@ def test_connections_and_matches_of_one_user(bus, broker, other):
         hoarder.run(give_back)
 
     wait_until(lambda: broker.n_fds() <= n_fds, what="the descriptors")
-    wait_until(lambda: kernel.rss_kb(broker.pid) < rss_kb + 4096, what="the memory")
+    wait_until(lambda: kernel.rss_kb(broker.pid) < rss_kb + slack_kb, what="the memory")
     other.is_served()
 
 
@@ -406,7 +412,7 @@ def change_often(agent, n):
         agent.update(lease.id, want=wire.WANT_SCHED, policy=FIFO, priority=8 - i % 2)
 
 
-def test_watchers_who_do_not_read(bus, broker, other):
+def test_watchers_who_do_not_read(bus, broker, other, slack_kb):
     """Who watches is told of so much, and how much it was not told of."""
     watcher, busy = broker.client(BOB), broker.client(BOB)
     gio, quiet = Gio1(bus, broker.client(BOB)), Gio1(bus, broker.client(CAROL))
@@ -423,7 +429,7 @@ def test_watchers_who_do_not_read(bus, broker, other):
     busy.finish()
 
     other.is_served()
-    assert kernel.rss_kb(broker.pid) < rss_kb + 4096
+    assert kernel.rss_kb(broker.pid) < rss_kb + slack_kb
     wait_until(lambda: len(quiet.signals()) == 5, what="the events of somebody else")
     assert [of["lost"] for _, _, of in quiet.signals()] == [0] * 5
     time.sleep(0.1)

@@ -115,6 +115,13 @@ def sanitizer_factor(programs):
 
 
 @pytest.fixture
+def plain_build(sanitizer_factor):
+    """For what measures, or waits for half a minute: once is enough, without a sanitizer."""
+    if sanitizer_factor > 1:
+        pytest.skip("done without a sanitizer")
+
+
+@pytest.fixture
 def slowness(sanitizer_factor):
     """What limits on time and CPU time are multiplied by: machines differ, and have other work."""
     return 4 * sanitizer_factor

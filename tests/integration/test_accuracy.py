@@ -10,6 +10,9 @@ import hogs
 from agent import ALICE
 
 
+pytestmark = pytest.mark.usefixtures("plain_build")
+
+
 def measure(daemon, uid, *arguments):
     result = daemon.rtgrant(uid, "--json", "--cpu", hogs.CPU, *arguments, program="rtgrant_latency")
     assert result.returncode == 0, result.stderr

@@ -130,7 +130,7 @@ def test_S29_R18_an_agent_that_never_answers(broker, bus, start):
     wait_until(lambda: desktop(client).reason == bus_module.NO)
 
 
-def test_S29_after_25_s_the_users_yes_is_for_nothing(broker, bus, start):
+def test_S29_after_25_s_the_users_yes_is_for_nothing(plain_build, broker, bus, start):
     """The agent gives it when it is told that the question is taken back."""
     client, second, other = broker.client(ALICE), broker.client(ALICE), broker.client(BOB)
     agent = agent_for(start, bus, client, "late")

@@ -31,12 +31,6 @@ POLICY = {
 
 
 @pytest.fixture
-def slack_kb(sanitizer_factor):
-    """Memory that the broker may have kept; AddressSanitizer keeps 256 MiB of what was freed."""
-    return 4096 if sanitizer_factor == 1 else 320 << 10
-
-
-@pytest.fixture
 def bus():
     made = bus_module.Bus()  # which lets everything through
     yield made

@@ -52,6 +52,7 @@ void canary_stop(struct canary *canary) {
 
         if (canary->thread) {
                 /* not to be waited for where it gets nothing */
+                CPU_ZERO(&all);
                 for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
                         CPU_SET(cpu, &all);
                 (void) sched_setaffinity(canary->tid, sizeof(all), &all);

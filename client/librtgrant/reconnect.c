@@ -99,7 +99,7 @@ static int take_up(struct rtgrant *handle) {
 
         bound = bound_steal(handle, &n_bound);
         for (size_t i = 0; i < n_bound; i++) {
-                struct wire_answer reply;
+                struct wire_answer reply = { .reason = RTGRANT_REASON_NONE };
                 struct wire_lease_ref renew = {
                         .header = { .size = sizeof(renew), .verb = WIRE_RENEW },
                 };

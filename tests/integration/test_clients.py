@@ -150,8 +150,9 @@ def run(broker, directory, files):
     def start(name, **values):
         home = tempfile.mkdtemp(dir=directory)
         os.chown(home, ALICE, ALICE)
-        environment = {**files, "HOME": home, "XDG_RUNTIME_DIR": home, "USER": "alice",
-                       "LOGNAME": "alice", "LC_ALL": "C.UTF-8"}
+        environment = {**files, "HOME": home, "XDG_RUNTIME_DIR": home,
+                       "XDG_CACHE_HOME": f"{home}/.cache", "USER": "alice", "LOGNAME": "alice",
+                       "LC_ALL": "C.UTF-8"}
         process = bus.run(
             {}, ["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups",
                  "--inh-caps=-all", "--bounding-set=-all", f"{files['SCRIPTS']}/{name}.sh"],

@@ -230,8 +230,11 @@ static void recover_slot(struct broker *broker, unsigned slot, const struct leas
         }
         if (connection)
                 lease_bind(lease, connection);
-        else if (record.lifetime == WIRE_LIFETIME_CONNECTION)
-                lease_orphan(broker, lease);
+        else if (record.lifetime == WIRE_LIFETIME_CONNECTION && lease_orphan(broker, lease) < 0) {
+                lease_end(broker, lease, REASON_RESTART, "no timer could be set for its client");
+                recovery->n_restored++;
+                return;
+        }
         lease_save(broker, lease, NULL);
         recovery->n_adopted++;
 }

@@ -249,9 +249,9 @@ void lease_bind(struct lease *lease, struct connection *connection) {
                 g_queue_push_tail_link(connection_leases(connection), &lease->in_connection);
 }
 
-void lease_orphan(struct broker *broker, struct lease *lease) {
+int lease_orphan(struct broker *broker, struct lease *lease) {
         lease_bind(lease, NULL);
-        (void) lease_set_expiry(broker, lease, LEASE_ORPHAN_S, broker_now_ms());
+        return lease_set_expiry(broker, lease, LEASE_ORPHAN_S, broker_now_ms());
 }
 
 bool lease_is_orphan(const struct lease *lease) {

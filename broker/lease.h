@@ -116,7 +116,8 @@ void lease_bind(struct lease *lease, struct connection *connection);
  * their client can connect anew and renew them, which binds them again.
  */
 #define LEASE_ORPHAN_S 10
-void lease_orphan(struct broker *broker, struct lease *lease);
+/* Errors: -ENOMEM, and then nothing would end it. */
+int lease_orphan(struct broker *broker, struct lease *lease);
 bool lease_is_orphan(const struct lease *lease);
 void lease_take_up(struct broker *broker, struct lease *lease, struct connection *connection);
 

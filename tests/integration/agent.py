@@ -321,9 +321,9 @@ def as_user(uid, function, *arguments, groups=()):
     pid = os.fork()
     if pid == 0:
         try:
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
             if uid != 0:
                 kernel.become(uid, groups)
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # setuid(2) would undo it
             theirs.send(("value", function(*arguments)))
         except BaseException:
             theirs.send(("error", traceback.format_exc()))

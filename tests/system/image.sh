@@ -45,7 +45,7 @@ make_kernel() {
         [ -n "$package" ] || fail "there is no package $meta"
 
         mkdir "$dir"
-        chmod 755 "$SCRATCH" "$dir"
+        chmod 755 "$dir"
         (cd "$dir" && quietly "downloading $package" apt-get -qq download "$package")
         quietly "unpacking $package" dpkg-deb -x "$dir"/*.deb "$dir"
         python3 - "$dir"/boot/vmlinuz-* "$CACHE/$meta.new" <<'PYTHON'

@@ -11,10 +11,16 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+
+/* The tests' threads begin with what they inherit, and whoever runs them may have a nice value. */
+__attribute__((constructor)) static void start_at_nice_0(void) {
+        (void) setpriority(PRIO_PROCESS, 0, 0);
+}
 
 struct CMUnitTest test_row(const char *name, CMUnitTestFunction function, const void *row) {
         return (struct CMUnitTest) {

@@ -21,6 +21,11 @@ struct attr {
         uint64_t runtime, deadline, period;
 };
 
+/* The tests' threads begin with what they inherit, and whoever runs them may have a nice value. */
+__attribute__((constructor)) static void start_at_nice_0(void) {
+        (void) setpriority(PRIO_PROCESS, 0, 0);
+}
+
 int test_sched_set(pid_t tid, int policy, int priority, int nice, bool reset_on_fork) {
         struct attr attr = {
                 .size = sizeof(attr),

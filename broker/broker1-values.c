@@ -20,12 +20,12 @@ enum field_type {
 struct field {
         const char *key;
         enum field_type type;
+        uint32_t want;          /* or'ed into the record's `want` */
+        uint64_t flag;          /* what a FLAG sets; of a NUMBER: set in `flags` too */
         size_t offset;
         size_t size;
-        bool is_signed;
-        uint64_t flag;          /* what a FLAG sets; of a NUMBER: set in `flags` too */
-        uint32_t want;          /* or'ed into the record's `want` */
         const struct word *words;
+        bool is_signed;
 };
 
 const struct word values_policies[] = {

@@ -56,11 +56,15 @@ static void error_name(enum reason reason, char *buffer, size_t size) {
 
         text_copy(buffer, size, ERROR_PREFIX);
         for (; *word != '\0' && n + 1 < size; word++) {
-                if (*word == '-') {
+                char c = *word;
+
+                if (c == '-') {
                         start = true;
                         continue;
                 }
-                buffer[n++] = start ? (char) toupper((unsigned char) *word) : *word;
+                if (start)
+                        c = (char) toupper((unsigned char) c);
+                buffer[n++] = c;
                 start = false;
         }
         buffer[n] = '\0';
@@ -267,7 +271,7 @@ static int get_n_leases(sd_bus *connection, const char *path, const char *interf
                                      lease_table_size(&bus_broker(broker1->bus)->leases));
 }
 
-/* What the rows say of arguments. */
+/* What the rows say of arguments: two for SD_BUS_METHOD_WITH_NAMES() each. */
 #define ID_OPTIONS "sa{sv}", SD_BUS_PARAM(id) SD_BUS_PARAM(options)
 #define OPTIONS "a{sv}", SD_BUS_PARAM(options)
 #define ANSWER "a{sv}", SD_BUS_PARAM(answer)
@@ -275,15 +279,10 @@ static int get_n_leases(sd_bus *connection, const char *path, const char *interf
 #define ENTRIES "a(ssss)t", SD_BUS_PARAM(entries) SD_BUS_PARAM(next)
 #define STEPS "aa{sv}", SD_BUS_PARAM(steps)
 
-/* The two layers are needed for these to count as several arguments. */
-#define AS_METHOD(member, in, in_names, out, out_names)                                   \
-        SD_BUS_METHOD_WITH_NAMES(member, in, in_names, out, out_names, on_method,         \
-                                 SD_BUS_VTABLE_UNPRIVILEGED)
-#define AS_METHOD_ROW(...) AS_METHOD(__VA_ARGS__)
-
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
-#define X(verb, member, record, in, out, ...) AS_METHOD_ROW(member, in, out),
+#define X(verb, member, record, in, out, ...) \
+        SD_BUS_METHOD_WITH_NAMES(member, in, out, on_method, SD_BUS_VTABLE_UNPRIVILEGED),
         BROKER_METHODS(X)
 #undef X
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),

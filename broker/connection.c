@@ -343,8 +343,10 @@ void connection_leave_leases(struct connection *c) {
 
 bool connection_hand_over(struct connection *c, char name[CONNECTION_NAME_SIZE]) {
         uint64_t start_time = peer_start_time(&c->peer);
-        char watch = c->watching_all ? 'a' : c->watching ? 'w' : 'n';
+        char watch = 'n';
 
+        if (c->watching)
+                watch = c->watching_all ? 'a' : 'w';
         if (c->inquiry || c->closing || c->cookie == 0 || start_time == 0)
                 return false;
         if (c->n_pending > 0 && (!send_pending(c) || c->n_pending > 0))

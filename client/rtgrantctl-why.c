@@ -250,7 +250,7 @@ static void find_remedy(struct ctl *ctl, const struct options *o, const struct t
 /* Asks for the whole, and if that is refused, for what --clamp would bring. */
 static int judge(struct ctl *ctl, const struct options *o, const struct thread *thread) {
         struct verdict v, clamped;
-        struct steps steps = { .role = v.answer.role };
+        struct steps steps = {};
         struct polkit_part polkit;
         char remedy[REMEDY_SIZE];
         bool ask_again;
@@ -265,6 +265,7 @@ static int judge(struct ctl *ctl, const struct options *o, const struct thread *
         if (ask_again)
                 ask(ctl, o, thread, true, &clamped);
 
+        steps.role = v.answer.role;
         if (ctl->json)
                 steps.array = json_object_new_array();
         else

@@ -64,7 +64,7 @@ static enum reason look(struct broker *broker, const char *device, struct irq_re
         int r;
 
         if (strlen(device) >= WIRE_LABEL_SIZE) {
-                (void) snprintf(cause, size, "a device is named in at most %u characters",
+                (void) snprintf(cause, size, "a device is named in at most %d characters",
                                 WIRE_LABEL_SIZE - 1);
                 return REASON_INVALID;
         }

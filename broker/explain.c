@@ -82,8 +82,8 @@ static const struct {
         { REASON_KERNEL_CAPABILITY, "the kernel refused: the broker may not set priorities",
           "give rtgrantd CAP_SYS_NICE (CapabilityBoundingSet= of its unit)" },
         { REASON_KERNEL_RT_GROUP, "the kernel refused: the cgroup has no real-time budget",
-          "boot with rt_group_sched=0, or move the program to a cgroup with cpu.rt_runtime_us; "
-          "nice can be had meanwhile" },
+          "boot with rt_group_sched=0, or move the program to a cgroup with cpu.rt_runtime_us (v2: "
+          "with the cpu controller off); nice can be had meanwhile" },
         { REASON_KERNEL_SECCOMP, "the kernel refused: a system call filter on the broker",
           "allow sched_setattr in SystemCallFilter= of rtgrantd's unit" },
         { REASON_KERNEL_LSM, "the kernel refused: a security module forbids it",

@@ -39,7 +39,7 @@ static bool is_in_user_namespace(void) {
 static bool has_controller(const char *list, size_t length, const char *controller) {
         size_t n = strlen(controller);
 
-        for (const char *end = list + length; list < end;) {
+        for (const char *end = list + length; list <= end;) {
                 size_t word = strcspn(list, ",:");
 
                 if (word == n && strncmp(list, controller, n) == 0)
@@ -50,14 +50,14 @@ static bool has_controller(const char *list, size_t length, const char *controll
         return false;
 }
 
-int kernel_cause_parse_cpu_cgroup(const char *text, char *buffer, size_t size) {
+int kernel_cause_parse_cgroup(const char *text, const char *controller, char *buffer, size_t size) {
         for (const char *line = text; line && *line;
              line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
                 const char *list = strchr(line, ':');
                 const char *path = list ? strchr(list + 1, ':') : NULL;
                 size_t length;
 
-                if (!path || !has_controller(list + 1, (size_t) (path - list - 1), "cpu"))
+                if (!path || !has_controller(list + 1, (size_t) (path - list - 1), controller))
                         continue;
 
                 path++;
@@ -97,7 +97,7 @@ static bool lacks_group_budget(pid_t tid, char *cgroup, size_t size) {
         long long runtime = -1;
 
         if (proc_read(tid, 0, "cgroup", &text, NULL) < 0 ||
-            kernel_cause_parse_cpu_cgroup(text, path, sizeof(path)) < 0)
+            kernel_cause_parse_cgroup(text, "cpu", path, sizeof(path)) < 0)
                 return false;
 
         for (size_t i = 0; i < ELEMENTS(mounts); i++) {
@@ -121,6 +121,25 @@ bool kernel_cause_lacks_budget(pid_t tid, char *buffer, size_t size) {
         (void) snprintf(buffer, size,
                         "the cgroup %s has no real-time budget (cpu.rt_runtime_us is 0)", cgroup);
         return true;
+}
+
+/*
+ * cgroup v2 has no budgets to give: with RT_GROUP_SCHED they are zero wherever its cpu controller is
+ * on, and no file says so. It is on below a group only where it is on for that group, so the topmost
+ * below the root tells.
+ */
+static bool is_under_cpu_controller_v2(pid_t tid, char *cgroup, size_t size) {
+        _cleanup_free_ char *text = NULL;
+        char path[1024], file[1200];
+
+        if (proc_read(tid, 0, "cgroup", &text, NULL) < 0 ||
+            kernel_cause_parse_cgroup(text, "", path, sizeof(path)) < 0 || path[0] != '/')
+                return false;
+
+        text_escape(cgroup, size, path, strlen(path));
+        (void) snprintf(file, sizeof(file), "/sys/fs/cgroup/%.*s/cpu.weight",
+                        (int) strcspn(path + 1, "/"), path + 1);
+        return access(file, F_OK) == 0;
 }
 
 /* Setting a thread to what it is anyway: allowed unless somebody forbids the call as such. */
@@ -177,6 +196,14 @@ enum reason kernel_cause_find(pid_t tid, int error, char *buffer, size_t size) {
                 (void) snprintf(buffer, size,
                                 "a security module forbids it (%s); its audit log has more", words);
                 return REASON_KERNEL_LSM;
+        }
+        /* With the capability, and nobody against the call as such, the kernel has one reason left. */
+        if (is_under_cpu_controller_v2(tid, words, sizeof(words))) {
+                (void) snprintf(buffer, size,
+                                "the cgroup %s has no real-time budget: the cpu controller of cgroup "
+                                "v2 is on, which has none to give (RT_GROUP_SCHED)",
+                                words);
+                return REASON_KERNEL_RT_GROUP;
         }
 
         (void) snprintf(buffer, size, "the kernel says %s, and none of the known causes is there",

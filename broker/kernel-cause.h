@@ -26,8 +26,10 @@ enum reason kernel_cause_find(pid_t tid, int error, char *buffer, size_t size);
  */
 bool kernel_cause_lacks_budget(pid_t tid, char *buffer, size_t size);
 
-/* The path of the cgroup in a line of /proc/PID/cgroup whose controllers include cpu (version 1).
+/*
+ * The path of the cgroup in the line of /proc/PID/cgroup whose controllers include that one
+ * (version 1), or are none ("", version 2).
  */
-int kernel_cause_parse_cpu_cgroup(const char *text, char *buffer, size_t size);
+int kernel_cause_parse_cgroup(const char *text, const char *controller, char *buffer, size_t size);
 
 #endif

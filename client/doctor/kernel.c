@@ -141,11 +141,39 @@ static void mend_rt_group(const struct machine *machine, struct finding *ret) {
                         : "a kernel without CONFIG_RT_GROUP_SCHED, as most distributions ship it");
 }
 
+/* On below a group only where it is on for that group: the topmost below the root tells. */
+static bool is_under_cpu_controller(const struct machine *machine, const char *group) {
+        int64_t weight;
+
+        return group[0] == '/' &&
+               machine_read_number(machine, &weight, "/sys/fs/cgroup/%.*s/cpu.weight",
+                                   (int) strcspn(group + 1, "/"), group + 1) >= 0;
+}
+
+/* cgroup v2 has no budgets to give: they are zero wherever its cpu controller is on. */
+static void say_v2(const struct machine *machine, const char *group, bool is_sure,
+                   struct finding *ret) {
+        if (!is_sure) {
+                finding_say(ret, HEALTH_UNKNOWN,
+                            "the control group %s has no real-time budget if the kernel has "
+                            "CONFIG_RT_GROUP_SCHED, which cannot be read",
+                            group);
+                return;
+        }
+
+        finding_say(ret, HEALTH_BAD,
+                    "the control group %s has no real-time budget: the cpu controller of cgroup v2 "
+                    "is on for it (CONFIG_RT_GROUP_SCHED)",
+                    group);
+        mend_rt_group(machine, ret);
+}
+
 static void run_rt_group(const struct machine *machine, struct finding *ret) {
         static const char *const mounts[] = { "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct",
                                               "/sys/fs/cgroup" };
         char group[1024];
         int64_t budget;
+        int has_budgets;
         bool v1;
 
         if (!find_cpu_group(machine, group, sizeof(group), &v1)) {
@@ -170,8 +198,14 @@ static void run_rt_group(const struct machine *machine, struct finding *ret) {
                             budget);
                 return;
         }
-        if (machine_config(machine, "RT_GROUP_SCHED") > 0 &&
-            !machine_booted_with(machine, "rt_group_sched=0")) {
+        has_budgets = machine_booted_with(machine, "rt_group_sched=0")
+                              ? 0
+                              : machine_config(machine, "RT_GROUP_SCHED");
+        if (has_budgets != 0 && !v1 && is_under_cpu_controller(machine, group)) {
+                say_v2(machine, group, has_budgets > 0, ret);
+                return;
+        }
+        if (has_budgets > 0) {
                 finding_say(
                         ret, HEALTH_WARNING,
                         "the kernel gives real-time budgets to control groups "

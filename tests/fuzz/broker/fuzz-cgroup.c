@@ -11,7 +11,7 @@ static void parse_raw(const uint8_t *data, size_t size) {
         char path[32] = "before", *text = fuzz_text(data, size);
         int r;
 
-        r = kernel_cause_parse_cpu_cgroup(text, path, sizeof(path));
+        r = kernel_cause_parse_cgroup(text, "cpu", path, sizeof(path));
         REQUIRE(r == 0 || r == -ENOENT || r == -ENAMETOOLONG);
         if (r == 0)
                 REQUIRE(strlen(path) < sizeof(path) && !strchr(path, '\n') && strstr(text, path));
@@ -30,7 +30,7 @@ static void parse_path(const uint8_t *data, size_t size) {
 
         text = fuzz_between("5:memory:/", data, size, "\n3:cpuset:/\n2:cpu,cpuacct:/found\n0::/\n",
                             &length);
-        REQUIRE(kernel_cause_parse_cpu_cgroup(text, path, sizeof(path)) == 0);
+        REQUIRE(kernel_cause_parse_cgroup(text, "cpu", path, sizeof(path)) == 0);
         REQUIRE(strcmp(path, "/found") == 0);
         free(text);
 }

@@ -7,7 +7,9 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +25,7 @@ struct cgroup_case {
         const char *path;       /* NULL: @error */
         int error;
         size_t size;            /* 0: enough */
+        const char *controller; /* NULL: cpu */
 };
 
 static const struct cgroup_case cgroup_cases[] = {
@@ -49,6 +52,9 @@ static const struct cgroup_case cgroup_cases[] = {
         { "cgroup: empty", "", NULL, -ENOENT },
         { "cgroup: just fits", "1:cpu:/abc\n", "/abc", 0, 5 },
         { "cgroup: too long by one", "1:cpu:/abcd\n", NULL, -ENAMETOOLONG, 5 },
+        { "cgroup: that of version 2", "1:cpu:/no\n0::/yes\n", "/yes", .controller = "" },
+        { "cgroup: none of version 2", "1:cpu:/no\n2:name=:/no\n", NULL, -ENOENT,
+          .controller = "" },
 };
 
 static void test_cgroup(void **state) {
@@ -58,7 +64,7 @@ static void test_cgroup(void **state) {
         int r;
 
         assert_non_null(buffer);
-        r = kernel_cause_parse_cpu_cgroup(c->text, buffer, size);
+        r = kernel_cause_parse_cgroup(c->text, c->controller ?: "cpu", buffer, size);
         assert_int_equal(r, c->path ? 0 : c->error);
         assert_string_equal(buffer, c->path ? c->path : "");
         free(buffer);
@@ -111,7 +117,11 @@ static void enter_user_namespace(pid_t target) {
                 _exit(EXIT_SKIP);
 }
 
-#define GROUP "/sys/fs/cgroup/cpu/rtgrant-test-kernel-cause"
+#define NAME "/rtgrant-test-kernel-cause"
+#define GROUP "/sys/fs/cgroup/cpu" NAME
+
+/* Where cgroup v2 is alone, and where it is beside v1. */
+static const char *const v2_groups[] = { "/sys/fs/cgroup" NAME, "/sys/fs/cgroup/unified" NAME };
 
 static void write_number(const char *path, int number) {
         _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -128,6 +138,32 @@ static void enter_poor_group(pid_t target) {
         write_number(GROUP "/tasks", target);
 }
 
+/* What the kernel shows where the cpu controller of cgroup v2 is on, which it is not beside v1. */
+static void enter_v2_group(pid_t target) {
+        char procs[128] = "";
+
+        for (size_t i = 0; i < ELEMENTS(v2_groups); i++) {
+                (void) mkdir(v2_groups[i], 0755);
+                (void) snprintf(procs, sizeof(procs), "%s/cgroup.procs", v2_groups[i]);
+                if (access(procs, W_OK) == 0)
+                        break;
+        }
+        if (access(procs, W_OK) < 0 || unshare(CLONE_NEWNS) < 0)
+                _exit(EXIT_SKIP);
+
+        write_number(procs, target);
+        CHECK(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+        CHECK(mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) == 0);
+        CHECK(mkdir(v2_groups[0], 0755) == 0);
+        CHECK(mknod("/sys/fs/cgroup" NAME "/cpu.weight", S_IFREG | 0444, 0) == 0);
+}
+
+/* To the root of cgroup v2, if there is one, which has a budget whatever the controllers are. */
+static void leave_groups(pid_t target) {
+        if (access("/sys/fs/cgroup/cgroup.procs", W_OK) == 0)
+                write_number("/sys/fs/cgroup/cgroup.procs", target);
+}
+
 static const struct cause_case cause_cases[] = {
         { "cause: the thread is gone", -ESRCH, NULL, REASON_NO_SUCH_THREAD, "No such process" },
         { "cause: another error", -EINVAL, NULL, REASON_KERNEL_OTHER, "Invalid argument" },
@@ -138,10 +174,12 @@ static const struct cause_case cause_cases[] = {
         { "cause: a capability that does not count", -EPERM, enter_user_namespace,
           REASON_KERNEL_CAPABILITY, "user namespace" },
         { "cause: no budget", -EPERM, enter_poor_group, REASON_KERNEL_RT_GROUP,
-          "/rtgrant-test-kernel-cause" },
+          NAME " has no real-time budget (cpu.rt_runtime_us is 0)" },
+        { "cause: the cpu controller of v2", -EPERM, enter_v2_group, REASON_KERNEL_RT_GROUP,
+          NAME " has no real-time budget: the cpu controller" },
         { "cause: a security module", -EPERM, prepare_module, REASON_KERNEL_LSM,
           "security module" },
-        { "cause: none of the known ones", -EPERM, NULL, REASON_KERNEL_OTHER,
+        { "cause: none of the known ones", -EPERM, leave_groups, REASON_KERNEL_OTHER,
           "none of the known causes" },
 };
 
@@ -178,6 +216,8 @@ static void test_cause(void **state) {
 }
 
 static int remove_group(void **state) {
+        for (size_t i = 0; i < ELEMENTS(v2_groups); i++)
+                (void) rmdir(v2_groups[i]);
         return rmdir(GROUP) < 0 && errno != ENOENT && errno != ENOTDIR ? -1 : 0;
 }
 

@@ -139,6 +139,12 @@ RT_GROUP = {
     "sys/fs/cgroup/cpu/user.slice/cpu.rt_runtime_us": "0\n",
     "boot/config-6.12.0-amd64": "CONFIG_RT_GROUP_SCHED=y\n",
 }
+V2_CONTROLLER = {
+    **DESKTOP,
+    **process(1, "systemd", cgroup="0::/user.slice/a\n"),
+    "sys/fs/cgroup/user.slice/cpu.weight": "100\n",
+    "boot/config-6.12.0-amd64": "CONFIG_RT_GROUP_SCHED=y\n",
+}
 CONTAINER = {
     **DESKTOP,
     **process(1, "bash", uid_map="         0     100000      65536\n", caps=("800000", "0")),
@@ -187,6 +193,9 @@ ROWS = [
     ("C01", RT_GROUP, {}, "rt-group", "bad", "/user.slice has no real-time budget"),
     ("with a budget", RT_GROUP, {"sys/fs/cgroup/cpu/user.slice/cpu.rt_runtime_us": "500000\n"}, "rt-group", "fine", "500000 us"),
     ("C10: v2, by configuration", DESKTOP, {"boot/config-6.12.0-amd64": "CONFIG_RT_GROUP_SCHED=y\n"}, "rt-group", "warning", "CONFIG_RT_GROUP_SCHED"),
+    ("v2, and its controller is on", V2_CONTROLLER, {}, "rt-group", "bad", "/user.slice/a has no real-time budget: the cpu controller"),
+    ("v2, switched off at boot", V2_CONTROLLER, {"proc/cmdline": "rt_group_sched=0\n"}, "rt-group", "fine", "not held back"),
+    ("v2, and nobody knows", V2_CONTROLLER, {"boot/config-6.12.0-amd64": None}, "rt-group", "unknown", "CONFIG_RT_GROUP_SCHED, which cannot be read"),
     ("C09: switched off at boot", DESKTOP, {"boot/config-6.12.0-amd64": "CONFIG_RT_GROUP_SCHED=y\n", "proc/cmdline": "rt_group_sched=0\n"}, "rt-group", "fine", "not held back"),
     ("a copy", DESKTOP, {}, "broker", "unknown", "copy"),
     ("desktop", DESKTOP, {}, "group-limits", "fine", "no group"),

@@ -137,6 +137,7 @@ unsigned guard_account_share(const struct guard_account *account,
         elapsed = account->at_ns - begin_ns;
         if (elapsed < budget->window_ns)
                 elapsed = budget->window_ns;
+        /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): CPUWindow= is 100 ms at least */
         return (unsigned) ((account->used_ns - begin_used) / (elapsed / GUARD_FULL));
 }
 

@@ -37,10 +37,10 @@ static int read_line(const struct moved_set *set, unsigned line, struct cpus *re
 }
 
 static int write_line(const struct moved_set *set, unsigned line, const struct cpus *cpus) {
-        char path[PATH_MAX], text[4096];
+        char path[PATH_MAX], list[4096], text[sizeof(list) + 1];
 
-        cpus_format(cpus, text, sizeof(text) - 1);
-        (void) strcat(text, "\n");
+        cpus_format(cpus, list, sizeof(list));
+        (void) snprintf(text, sizeof(text), "%s\n", list);
         path_of(set, line, path);
         return sysfs_write(path, text);
 }

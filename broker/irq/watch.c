@@ -99,11 +99,10 @@ static int on_message(sd_event_source *source, int fd, uint32_t events, void *us
 
                 n = recvfrom(fd, message, sizeof(message), MSG_DONTWAIT, (struct sockaddr *) &from,
                              &size);
-                if (n < 0 && errno == ENOBUFS)
-                        schedule(watch); /* some were lost */
-                else if (n < 0)
+                if (n < 0 && errno != ENOBUFS)
                         break;
-                else if (from.nl_pid == 0 && irq_watch_is_of_interest(message, (size_t) n))
+                /* ENOBUFS: some were lost */
+                if (n < 0 || (from.nl_pid == 0 && irq_watch_is_of_interest(message, (size_t) n)))
                         schedule(watch);
         }
         return 0;

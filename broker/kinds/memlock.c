@@ -52,7 +52,7 @@ static int limits_write(pid_t pid, uint64_t soft, uint64_t hard) {
 
 /* Asks for it, for the broker itself: capability, namespace and filters all have their say. */
 static bool memlock_probe(char *cause, size_t size) {
-        struct resource_value now;
+        struct resource_value now = {};
         struct proc_status status;
         bool can;
 

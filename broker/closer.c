@@ -4,17 +4,16 @@
 
 #include <errno.h>
 #include <glib.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "broker/cleanup.h"
+#include "broker/worker.h"
 
 #define THREADS_MAX 32
 #define THREADS_PER_USER 2
-#define STACK_BYTES (64 * 1024)
 #define UNREAD_MAX 64
+#define AT_END_MS 1000
 
 struct job {
         int fd;                         /* owned */
@@ -117,27 +116,15 @@ static void *closer_thread(void *userdata) {
 }
 
 static int start_thread(struct closer *closer) {
-        pthread_attr_t attr;
-        pthread_t thread;
-        int r;
+        int r = worker_start(closer_thread, closer, WORKER_STACK_BYTES, NULL);
 
-        (void) pthread_attr_init(&attr);
-        (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
-        (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        /* the dispatcher may run real-time just now; by RESET_ON_FORK its threads do not */
-        r = pthread_create(&thread, &attr, closer_thread, closer);
-        (void) pthread_attr_destroy(&attr);
-        if (r != 0)
-                return -r;
-
-        closer->n_threads++;
-        return 0;
+        if (r >= 0)
+                closer->n_threads++;
+        return r;
 }
 
 int closer_new(struct closer **ret) {
-        pthread_mutexattr_t mutex_attr;
-        pthread_condattr_t cond_attr;
-        struct closer *closer;
+        _cleanup_free_ struct closer *closer = NULL;
         int r;
 
         closer = calloc(1, sizeof(*closer));
@@ -145,24 +132,19 @@ int closer_new(struct closer **ret) {
                 return -ENOMEM;
 
         g_queue_init(&closer->jobs);
-        (void) pthread_mutexattr_init(&mutex_attr);
-        (void) pthread_mutexattr_setprotocol(&mutex_attr, PTHREAD_PRIO_INHERIT);
-        (void) pthread_mutex_init(&closer->lock, &mutex_attr);
-        (void) pthread_mutexattr_destroy(&mutex_attr);
-        (void) pthread_condattr_init(&cond_attr);
-        (void) pthread_condattr_setclock(&cond_attr, CLOCK_MONOTONIC);
-        (void) pthread_cond_init(&closer->changed, &cond_attr);
-        (void) pthread_condattr_destroy(&cond_attr);
+        r = worker_lock_init(&closer->lock);
+        if (r >= 0)
+                r = worker_condition_init(&closer->changed);
+        if (r < 0)
+                return r;
 
         (void) pthread_mutex_lock(&closer->lock);
         r = start_thread(closer);
         (void) pthread_mutex_unlock(&closer->lock);
-        if (r < 0) {
-                free(closer);
+        if (r < 0)
                 return r;
-        }
 
-        *ret = closer;
+        *ret = STEAL(closer);
         return 0;
 }
 
@@ -173,8 +155,7 @@ struct closer *closer_free(struct closer *closer) {
         if (!closer)
                 return NULL;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
+        until = worker_deadline(AT_END_MS);
         (void) pthread_mutex_lock(&closer->lock);
         closer->stopping = true;
         (void) pthread_cond_broadcast(&closer->changed);

@@ -3,14 +3,12 @@
 #include "broker/log.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The fields are ours to name; the source position that this macro suppresses would say nothing. */
@@ -19,11 +17,13 @@
 #include <systemd/sd-journal.h>
 
 #include "broker/cleanup.h"
+#include "broker/worker.h"
 
 #define RING_LINES 128
 #define RING_KEPT 16 /* more, for messages to the service manager */
 #define RING_SIZE (RING_LINES + RING_KEPT)
 #define N_FIELDS 7
+#define AT_END_MS 1000
 
 #define LEVEL_NOTIFY (-1)       /* no line of the log: a state for the service manager */
 
@@ -141,8 +141,6 @@ static void *log_thread(void *userdata) {
 
 int log_new(struct log **ret, int level) {
         _cleanup_free_ struct log *log = NULL;
-        pthread_mutexattr_t mutex_attr;
-        pthread_condattr_t cond_attr;
         int r;
 
         log = calloc(1, sizeof(*log));
@@ -152,19 +150,13 @@ int log_new(struct log **ret, int level) {
         log->level = level;
         log->journal = stderr_is_journal();
 
-        (void) pthread_mutexattr_init(&mutex_attr);
-        (void) pthread_mutexattr_setprotocol(&mutex_attr, PTHREAD_PRIO_INHERIT);
-        (void) pthread_mutex_init(&log->lock, &mutex_attr);
-        (void) pthread_mutexattr_destroy(&mutex_attr);
-
-        (void) pthread_condattr_init(&cond_attr);
-        (void) pthread_condattr_setclock(&cond_attr, CLOCK_MONOTONIC);
-        (void) pthread_cond_init(&log->changed, &cond_attr);
-        (void) pthread_condattr_destroy(&cond_attr);
-
-        r = pthread_create(&log->thread, NULL, log_thread, log);
-        if (r != 0)
-                return -r;
+        r = worker_lock_init(&log->lock);
+        if (r >= 0)
+                r = worker_condition_init(&log->changed);
+        if (r >= 0)
+                r = -pthread_create(&log->thread, NULL, log_thread, log);
+        if (r < 0)
+                return r;
 
         *ret = STEAL(log);
         return 0;
@@ -177,9 +169,7 @@ struct log *log_free(struct log *log) {
         if (!log)
                 return NULL;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
-
+        until = worker_deadline(AT_END_MS);
         (void) pthread_mutex_lock(&log->lock);
         log->stopping = true;
         (void) pthread_cond_broadcast(&log->changed);

@@ -3,19 +3,19 @@
 #include "broker/observe.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "broker/cleanup.h"
 #include "broker/text.h"
+#include "broker/worker.h"
 #include "perf/switches.h"
 
-#define STACK_BYTES (64 * 1024)
-#define READ_NS     20000000
-#define READ_MAX    128 /* records while the dispatcher may have to wait */
-#define TURNS_MAX   256 /* of these one after the other; more than the ring has */
+#define READ_MS   20
+#define READ_MAX  128 /* records while the dispatcher may have to wait */
+#define TURNS_MAX 256 /* of these one after the other; more than the ring has */
+#define AT_END_MS 1000
 
 enum state {
         STATE_FREE,
@@ -135,10 +135,7 @@ static void *observe_thread(void *userdata) {
                         (void) pthread_cond_wait(&o->changed, &o->lock);
                         continue;
                 }
-                (void) clock_gettime(CLOCK_MONOTONIC, &until);
-                until.tv_nsec += READ_NS;
-                until.tv_sec += until.tv_nsec / 1000000000;
-                until.tv_nsec %= 1000000000;
+                until = worker_deadline(READ_MS);
                 (void) pthread_cond_timedwait(&o->changed, &o->lock, &until);
         }
         for (unsigned i = 0; i < OBSERVED_MAX; i++)
@@ -151,24 +148,18 @@ static void *observe_thread(void *userdata) {
 
 /* With the first who observes; a broker that nobody asks has no such thread. */
 static int start_thread(struct observe *o) {
-        pthread_attr_t attr;
         int r;
 
         if (o->running)
                 return 0;
-        (void) pthread_attr_init(&attr);
-        (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
-        /* the dispatcher may run real-time just now; by RESET_ON_FORK its threads do not */
-        r = -pthread_create(&o->thread, &attr, observe_thread, o);
-        (void) pthread_attr_destroy(&attr);
+        r = worker_start(observe_thread, o, WORKER_STACK_BYTES, &o->thread);
         o->running = r >= 0;
         return r;
 }
 
 int observe_new(struct observe **ret) {
-        pthread_mutexattr_t mutex_attr;
-        pthread_condattr_t cond_attr;
-        struct observe *o;
+        _cleanup_free_ struct observe *o = NULL;
+        int r;
 
         o = calloc(1, sizeof(*o));
         if (!o)
@@ -176,16 +167,13 @@ int observe_new(struct observe **ret) {
 
         for (unsigned i = 0; i < OBSERVED_MAX; i++)
                 o->all[i].switches.fd = -1;
-        (void) pthread_mutexattr_init(&mutex_attr);
-        (void) pthread_mutexattr_setprotocol(&mutex_attr, PTHREAD_PRIO_INHERIT);
-        (void) pthread_mutex_init(&o->lock, &mutex_attr);
-        (void) pthread_mutexattr_destroy(&mutex_attr);
-        (void) pthread_condattr_init(&cond_attr);
-        (void) pthread_condattr_setclock(&cond_attr, CLOCK_MONOTONIC);
-        (void) pthread_cond_init(&o->changed, &cond_attr);
-        (void) pthread_condattr_destroy(&cond_attr);
+        r = worker_lock_init(&o->lock);
+        if (r >= 0)
+                r = worker_condition_init(&o->changed);
+        if (r < 0)
+                return r;
 
-        *ret = o;
+        *ret = STEAL(o);
         return 0;
 }
 
@@ -196,8 +184,7 @@ struct observe *observe_free(struct observe *o) {
         if (!o)
                 return NULL;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
+        until = worker_deadline(AT_END_MS);
         (void) pthread_mutex_lock(&o->lock);
         o->stopping = true;
         (void) pthread_cond_broadcast(&o->changed);

@@ -3,15 +3,14 @@
 #include "broker/slow-write.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "broker/cleanup.h"
 #include "broker/sysfs.h"
+#include "broker/worker.h"
 
-#define SOON_MS     1000
-#define AT_END_MS   1000
-#define STACK_BYTES (64U * 1024)
+#define SOON_MS   1000
+#define AT_END_MS 1000
 
 struct work {
         struct slow_writer *writer; /* borrowed; waits for it, or is never freed */
@@ -77,39 +76,23 @@ static void *work_thread(void *userdata) {
 }
 
 int slow_writer_new(struct slow_writer **ret) {
-        struct slow_writer *writer = calloc(1, sizeof(*writer));
-        pthread_mutexattr_t mutex_attr;
-        pthread_condattr_t cond_attr;
+        _cleanup_free_ struct slow_writer *writer = calloc(1, sizeof(*writer));
+        int r;
 
         if (!writer)
                 return -ENOMEM;
-        (void) pthread_mutexattr_init(&mutex_attr);
-        (void) pthread_mutexattr_setprotocol(&mutex_attr, PTHREAD_PRIO_INHERIT);
-        (void) pthread_mutex_init(&writer->lock, &mutex_attr);
-        (void) pthread_mutexattr_destroy(&mutex_attr);
-        (void) pthread_condattr_init(&cond_attr);
-        (void) pthread_condattr_setclock(&cond_attr, CLOCK_MONOTONIC);
-        (void) pthread_cond_init(&writer->changed, &cond_attr);
-        (void) pthread_condattr_destroy(&cond_attr);
-        *ret = writer;
+        r = worker_lock_init(&writer->lock);
+        if (r >= 0)
+                r = worker_condition_init(&writer->changed);
+        if (r < 0)
+                return r;
+
+        *ret = STEAL(writer);
         return 0;
 }
 
-static struct timespec in_ms(unsigned ms) {
-        struct timespec at;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &at);
-        at.tv_sec += ms / 1000;
-        at.tv_nsec += (long) (ms % 1000) * 1000000;
-        if (at.tv_nsec >= 1000000000) {
-                at.tv_nsec -= 1000000000;
-                at.tv_sec++;
-        }
-        return at;
-}
-
 struct slow_writer *slow_writer_free(struct slow_writer *writer) {
-        struct timespec until = in_ms(AT_END_MS);
+        struct timespec until = worker_deadline(AT_END_MS);
         bool is_idle;
 
         if (!writer)
@@ -129,19 +112,6 @@ struct slow_writer *slow_writer_free(struct slow_writer *writer) {
         return NULL;
 }
 
-static int start(struct work *work) {
-        pthread_attr_t attr;
-        pthread_t thread;
-        int r;
-
-        (void) pthread_attr_init(&attr);
-        (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
-        (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        r = pthread_create(&thread, &attr, work_thread, work);
-        (void) pthread_attr_destroy(&attr);
-        return -r;
-}
-
 static bool is_busy(const struct slow_writer *writer, uint64_t key) {
         for (const struct work *work = writer->works; work; work = work->next)
                 if (work->job.key == key)
@@ -151,7 +121,7 @@ static bool is_busy(const struct slow_writer *writer, uint64_t key) {
 
 /* Takes @work; with the lock held. */
 static int await(struct slow_writer *writer, struct work *work, struct slow_job *job) {
-        struct timespec until = in_ms(SOON_MS);
+        struct timespec until = worker_deadline(SOON_MS);
         int r;
 
         while (!work->is_done)
@@ -184,7 +154,7 @@ int slow_write(struct slow_writer *writer, struct slow_job *job) {
         } else {
                 work->next = writer->works;
                 writer->works = work;
-                r = start(work);
+                r = worker_start(work_thread, work, WORKER_STACK_BYTES, NULL);
                 if (r < 0)
                         forget(writer, work);
         }

@@ -3,15 +3,13 @@
 #include "broker/guard/canary.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "broker/cleanup.h"
-
-#define STACK_SIZE (64 * 1024)
+#include "broker/worker.h"
 
 static void *run(void *userdata) {
         struct canary *canary = userdata;
@@ -28,23 +26,12 @@ static void *run(void *userdata) {
 }
 
 int canary_start(struct canary *canary) {
-        pthread_attr_t attr;
-        int r;
-
         canary->cpu = -1;
         canary->wake_fd = eventfd(0, EFD_CLOEXEC);
         if (canary->wake_fd < 0)
                 return -errno;
 
-        r = -pthread_attr_init(&attr);
-        if (r < 0)
-                return r;
-        (void) pthread_attr_setstacksize(&attr,
-                                         STACK_SIZE < PTHREAD_STACK_MIN ? PTHREAD_STACK_MIN
-                                                                        : STACK_SIZE);
-        r = -pthread_create(&canary->thread, &attr, run, canary);
-        (void) pthread_attr_destroy(&attr);
-        return r;
+        return worker_start(run, canary, WORKER_STACK_BYTES, &canary->thread);
 }
 
 void canary_stop(struct canary *canary) {

@@ -17,10 +17,11 @@
 #include "broker/cleanup.h"
 #include "broker/guard/table.h"
 #include "broker/sched-values.h"
+#include "broker/worker.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
-#define STACK_SIZE (256 * 1024)
+#define STACK_BYTES (256U * 1024)
 #define CHUNK 64                /* looked at before the lock is given to others */
 
 struct guard {
@@ -121,16 +122,10 @@ static void *guard_run(void *userdata) {
 }
 
 static int start(struct guard *guard) {
-        pthread_attr_t attr;
         eventfd_t value;
         int r;
 
-        r = -pthread_attr_init(&attr);
-        if (r < 0)
-                return r;
-        (void) pthread_attr_setstacksize(&attr, STACK_SIZE);
-        r = -pthread_create(&guard->thread, &attr, guard_run, guard);
-        (void) pthread_attr_destroy(&attr);
+        r = worker_start(guard_run, guard, STACK_BYTES, &guard->thread);
         if (r < 0)
                 return r;
 

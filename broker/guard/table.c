@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "broker/cleanup.h"
+#include "broker/worker.h"
 
 #define MS UINT64_C(1000000)
 #define INTERVAL_MIN (10 * MS)
 #define INTERVAL_MAX (100 * MS)
 
 int guard_table_init(struct guard_table *table) {
-        pthread_mutexattr_t attr;
         long n_cpus = sysconf(_SC_NPROCESSORS_ONLN), hz = sysconf(_SC_CLK_TCK);
         int r;
 
@@ -28,13 +28,7 @@ int guard_table_init(struct guard_table *table) {
                 .tick_ns = 1000 * MS / (uint64_t) (hz > 0 ? hz : 100),
         };
 
-        r = -pthread_mutexattr_init(&attr);
-        if (r < 0)
-                return r;
-        r = -pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
-        if (r >= 0)
-                r = -pthread_mutex_init(&table->lock, &attr);
-        (void) pthread_mutexattr_destroy(&attr);
+        r = worker_lock_init(&table->lock);
         return r < 0 ? r : canary_start(&table->canary);
 }
 

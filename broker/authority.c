@@ -5,13 +5,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <polkit/polkit.h>
-#include <stdio.h>
 #include <string.h>
 #include <systemd/sd-login.h>
 
+#include "broker/authority-question.h"
 #include "broker/broker.h"
-#include "broker/cleanup.h"
-#include "broker/proc.h"
 #include "broker/text.h"
 
 #define S_US UINT64_C(1000000)
@@ -134,24 +132,6 @@ static void flight_remove(struct flight *flight) {
         count_pending(flight->authority, flight->quota_uid, -1);
 }
 
-/*
- * By process, also on the bus: programs connect anew for each call. A pid alone is not who asks; by
- * its start time it is.
- */
-static char *question_key(const struct authority_question *question) {
-        struct proc_stat stat;
-
-        if (proc_read_stat(question->pid, 0, &stat) < 0)
-                return NULL;
-
-        return g_strdup_printf("%s %d %" PRIu64 " %u %s %d %s %s %d %d %" PRIi64 " %s",
-                               question->bus_name ? "bus" : "socket", question->pid,
-                               stat.start_time, question->uid, question->action,
-                               question->interactive, question->role, question->policy,
-                               question->priority, question->nice, question->value,
-                               question->device);
-}
-
 static void keep_answer(struct authority *authority, const char *key, enum authority_answer answer) {
         struct remembered *remembered;
 
@@ -244,18 +224,6 @@ static void on_changed(PolkitAuthority *polkit, gpointer userdata) {
         authority_forget(userdata);
 }
 
-static void land_all(struct authority *authority, enum authority_answer answer) {
-        GHashTableIter iter;
-        gpointer flight;
-
-        for (;;) {
-                g_hash_table_iter_init(&iter, authority->flights);
-                if (!g_hash_table_iter_next(&iter, NULL, &flight))
-                        return;
-                flight_land(flight, answer);
-        }
-}
-
 static void authority_disconnect(struct authority *authority) {
         if (authority->polkit)
                 g_signal_handler_disconnect(authority->polkit, authority->changed);
@@ -269,7 +237,7 @@ static void connect_failed(struct authority *authority, const GError *error) {
         g_clear_object(&authority->connecting);
         authority_disconnect(authority);
         complain(authority, error->message);
-        land_all(authority, AUTHORITY_FAILED);
+        authority_give_up(authority);
 }
 
 /* A bus that is restarted takes all connections along; the next question makes a new one. */
@@ -277,7 +245,7 @@ static void on_closed(GDBusConnection *bus, gboolean by_peer, GError *error, gpo
         struct authority *authority = userdata;
 
         authority_forget(authority);
-        land_all(authority, AUTHORITY_FAILED);
+        authority_give_up(authority);
         authority_disconnect(authority);
 }
 
@@ -419,59 +387,6 @@ void authority_forget(struct authority *authority) {
         g_hash_table_remove_all(authority->answers);
 }
 
-static GVariant *make_subject(const struct authority_question *question) {
-        GVariantBuilder builder;
-        struct proc_stat stat;
-
-        g_variant_builder_init(&builder, G_VARIANT_TYPE_VARDICT);
-        if (question->bus_name) {
-                g_variant_builder_add(&builder, "{sv}", "name", g_variant_new_string(question->bus_name));
-                return g_variant_ref_sink(g_variant_new("(sa{sv})", "system-bus-name", &builder));
-        }
-        if (proc_read_stat(question->pid, 0, &stat) < 0) {
-                g_variant_builder_clear(&builder);
-                return NULL;
-        }
-
-        g_variant_builder_add(&builder, "{sv}", "pid", g_variant_new_uint32((guint32) question->pid));
-        g_variant_builder_add(&builder, "{sv}", "start-time", g_variant_new_uint64(stat.start_time));
-        /* never without it, which polkit would look up by itself, and racily; of another type it takes it for absent */
-        g_variant_builder_add(&builder, "{sv}", "uid", g_variant_new_int32((gint32) question->uid));
-        return g_variant_ref_sink(g_variant_new("(sa{sv})", "unix-process", &builder));
-}
-
-static GVariant *make_details(const struct authority_question *question) {
-        char number[24], path[64], program[512] = "";
-        _cleanup_free_ char *unit = NULL;
-        GVariantBuilder builder;
-        ssize_t n;
-
-        g_variant_builder_init(&builder, G_VARIANT_TYPE("a{ss}"));
-        (void) snprintf(number, sizeof(number), "%d", question->priority);
-        g_variant_builder_add(&builder, "{ss}", "priority", number);
-        (void) snprintf(number, sizeof(number), "%d", question->nice);
-        g_variant_builder_add(&builder, "{ss}", "nice", number);
-        g_variant_builder_add(&builder, "{ss}", "role", question->role);
-        g_variant_builder_add(&builder, "{ss}", "policy", question->policy);
-        if (question->device[0] != '\0')
-                g_variant_builder_add(&builder, "{ss}", "device", question->device);
-        if (question->value != 0) {
-                (void) snprintf(number, sizeof(number), "%" PRIi64, question->value);
-                g_variant_builder_add(&builder, "{ss}", "value", number);
-        }
-
-        /* a hint: whoever owns the process can make it any program */
-        (void) snprintf(path, sizeof(path), "/proc/%d/exe", question->pid);
-        n = readlink(path, program, sizeof(program) - 1);
-        if (n > 0 && g_utf8_validate(program, n, NULL))
-                g_variant_builder_add(&builder, "{ss}", "program", program);
-        if ((sd_pid_get_user_unit(question->pid, &unit) >= 0 || sd_pid_get_unit(question->pid, &unit) >= 0) &&
-            g_utf8_validate(unit, -1, NULL))
-                g_variant_builder_add(&builder, "{ss}", "unit", unit);
-
-        return g_variant_ref_sink(g_variant_builder_end(&builder));
-}
-
 static uint64_t limit_us(const struct authority_question *question) {
         if (question->interactive)
                 return LIMIT_INTERACTIVE_US;
@@ -480,7 +395,7 @@ static uint64_t limit_us(const struct authority_question *question) {
 
 /* Takes @key. NULL if who asks is gone. */
 static struct flight *flight_new(struct authority *authority, const struct authority_question *question, char *key) {
-        GVariant *subject = make_subject(question);
+        GVariant *subject = question_subject(question);
         struct flight *flight;
 
         if (!subject) {
@@ -493,7 +408,7 @@ static struct flight *flight_new(struct authority *authority, const struct autho
         flight->key = key;
         flight->quota_uid = question->quota_uid;
         flight->subject = subject;
-        flight->details = make_details(question);
+        flight->details = question_details(question);
         flight->action = g_strdup(question->action);
         flight->interactive = question->interactive;
         flight->cancellable = g_cancellable_new();

@@ -6,11 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
 #include "broker/broker.h"
@@ -18,9 +14,9 @@
 #include "broker/closer.h"
 #include "broker/connection.h"
 #include "broker/explain.h"
+#include "broker/listener.h"
 #include "broker/wire.h"
 
-#define BACKLOG 128
 #define ACCEPTS_AT_ONCE 16
 #define CONNECT_TOKENS 4        /* messages that a connection counts for: it costs about as much */
 #define HELLO_US (10U * 1000 * 1000)
@@ -28,10 +24,8 @@
 
 struct server {
         struct broker *broker;          /* borrowed; outlives the server */
-        int fd;                         /* owned; listening */
+        struct listener listener;       /* owned */
         int spare_fd; /* owned; given up to accept and turn away when none is left */
-        int lock_fd;                    /* owned; -1 if systemd made the socket */
-        char *path;                     /* owned; NULL if systemd made the socket */
         sd_event_source *accept;        /* owned */
         sd_event_source *retry;         /* owned; runs while no descriptor is left */
         sd_event_source *hello;         /* owned; runs while somebody has not said anything yet */
@@ -193,7 +187,7 @@ static void out_of_descriptors(struct server *server) {
         int fd;
 
         server->spare_fd = close_fd(server->spare_fd);
-        fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        fd = accept4(server->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
                 turn_away(broker, fd, (uid_t) -1, REASON_RESOURCES, NO_DESCRIPTORS_US / 1000);
         server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -230,99 +224,18 @@ static int on_accept(sd_event_source *source, int fd, uint32_t events, void *use
         return 0;
 }
 
-static bool somebody_serves(const struct sockaddr_un *address) {
-        _cleanup_close_ int fd = -1;
-
-        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-                return false;
-
-        /* EAGAIN: the queue is full, so there is one */
-        return connect(fd, (const struct sockaddr *) address, sizeof(*address)) >= 0 ||
-               errno == EAGAIN || errno == EPROTOTYPE;
-}
-
-static int make_parent(const char *path) {
-        _cleanup_free_ char *dir = NULL;
-        char *slash;
-
-        dir = strdup(path);
-        if (!dir)
-                return -ENOMEM;
-        slash = strrchr(dir, '/');
-        if (!slash || slash == dir)
-                return 0;
-        *slash = '\0';
-
-        if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-                return -errno;
-        return 0;
-}
-
-/* The lock outlives a killed broker's socket file, and is what says whether that file is stale. */
-static int take_lock(const char *path) {
-        _cleanup_close_ int fd = -1;
-        char lock[sizeof(((struct sockaddr_un *) NULL)->sun_path) + 8];
-
-        (void) snprintf(lock, sizeof(lock), "%s.lock", path);
-        fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-                return -errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-                return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
-
-        return STEAL_FD(fd);
-}
-
-static int listen_on_path(struct server *server, const char *path) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        struct stat st;
-        int r;
-
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        memcpy(address.sun_path, path, strlen(path) + 1);
-
-        r = make_parent(path);
-        if (r < 0)
-                return r;
-        server->lock_fd = take_lock(path);
-        if (server->lock_fd < 0)
-                return server->lock_fd;
-        if (somebody_serves(&address))
-                return -EADDRINUSE;
-        if (lstat(path, &st) >= 0 && !S_ISSOCK(st.st_mode))
-                return -ENOTSOCK;
-        (void) unlink(path);
-
-        server->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (server->fd < 0 ||
-            bind(server->fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        server->path = strdup(path);
-        if (!server->path)
-                return -ENOMEM;
-        /* everybody may ask: who it is, the kernel says; whether it may, the policy */
-        if (chmod(path, 0666) < 0 || listen(server->fd, BACKLOG) < 0)
-                return -errno;
-
-        return 0;
-}
-
 /* Clients of a predecessor aside, at most one: the listening socket. */
 static int listen_on_handed(struct server *server, int n_handed) {
         for (int i = 0; i < n_handed; i++) {
-                int fd = SD_LISTEN_FDS_START + i;
+                int r;
 
                 if (connection_is_handed_over(server->names[i]))
                         continue;
-                if (server->fd >= 0 || sd_is_socket_unix(fd, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
-                        return -EPROTOTYPE;
-                server->fd = fd;
-                if (fcntl(server->fd, F_SETFL, O_NONBLOCK) < 0)
-                        return -errno;
+                r = listener_take(&server->listener, SD_LISTEN_FDS_START + i);
+                if (r < 0)
+                        return r;
         }
-        return server->fd >= 0;
+        return server->listener.fd >= 0;
 }
 
 static void free_names(struct server *server) {
@@ -413,20 +326,20 @@ int server_new(struct broker *broker, struct server **ret) {
         if (!server)
                 return -ENOMEM;
         server->broker = broker;
-        server->fd = -1;
-        server->lock_fd = -1;
+        server->listener = LISTENER_NONE;
         g_queue_init(&server->connections);
         server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
         n_handed = sd_listen_fds_with_names(/* unset_environment= */ true, &server->names);
         r = listen_on_handed(server, n_handed);
         if (r == 0)
-                r = listen_on_path(server, broker->options.socket_path);
-        if (r >= 0 && setsockopt(server->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
+                r = listener_open(&server->listener, broker->options.socket_path);
+        if (r >= 0 &&
+            setsockopt(server->listener.fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
                 r = -errno;
         if (r >= 0)
-                r = sd_event_add_io(broker->event, &server->accept, server->fd, EPOLLIN, on_accept,
-                                    server);
+                r = sd_event_add_io(broker->event, &server->accept, server->listener.fd, EPOLLIN,
+                                    on_accept, server);
         if (r < 0) {
                 (void) server_free(server);
                 return r;
@@ -446,13 +359,9 @@ struct server *server_free(struct server *server) {
         (void) sd_event_source_disable_unref(server->accept);
         (void) sd_event_source_disable_unref(server->retry);
         (void) sd_event_source_disable_unref(server->hello);
-        if (server->path)
-                (void) unlink(server->path);
-        free(server->path);
+        listener_done(&server->listener);
         free_names(server);
-        (void) close_fd(server->fd);
         (void) close_fd(server->spare_fd);
-        (void) close_fd(server->lock_fd);
         free(server);
         return NULL;
 }

@@ -3,8 +3,8 @@
 #define RTGRANT_BROKER_SERVER_H
 
 /*
- * The listening socket and who is connected to it: how many may be, how long they may be silent,
- * and what happens when descriptors run out.
+ * Who is connected: how many may be, how long they may be silent, and what happens when descriptors
+ * run out.
  */
 
 #include <stdbool.h>
@@ -20,10 +20,8 @@ struct server;
 struct user;
 
 /*
- * Listens on broker->options.socket_path, or on the socket that systemd handed over. A file left by
- * a broker that is no more is replaced.
- * Errors: -EADDRINUSE (somebody serves there), -EPROTOTYPE (handed over, but not of our kind),
- * bind(2).
+ * Listens on broker->options.socket_path, or on the socket that systemd handed over.
+ * Errors: -EPROTOTYPE (handed over, but not of our kind), listener_open().
  */
 int server_new(struct broker *broker, struct server **ret);
 

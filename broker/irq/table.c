@@ -4,23 +4,18 @@
 
 #include <errno.h>
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "broker/cleanup.h"
 #include "broker/irq/balance.h"
+#include "broker/irq/look.h"
 #include "broker/irq/moved.h"
 #include "broker/irq/raised.h"
 #include "broker/irq/watch.h"
 #include "broker/log.h"
 
-/* Looking costs a millisecond or so, and users decide how often: one look serves all in this time,
- * and what was found for a name is found once for each look. */
-#define LOOK_US     (200U * 1000)
-#define FOUND_MAX   32U
 #define DEVICES_MAX 64U /* names that are claimed at a time */
-#define CARDS_MAX   64U
 /* A suspend takes longer, and the two clocks are not read at the same instant. */
 #define SLEPT_US (100U * 1000)
 
@@ -47,121 +42,36 @@ struct irq_table {
         struct balance *balance; /* owned */
         uint64_t slept_us;       /* by the last look at the devices */
         struct irq_watch *watch; /* owned; NULL while nothing is claimed */
-        struct irq_snapshot snapshot;
-        GHashTable *found;    /* owned: name -> struct irq_resolution, by this snapshot */
-        uint64_t snapshot_us; /* CLOCK_MONOTONIC; 0: there is none */
+        struct irq_look look;
 };
 
-static uint64_t now_us(void) {
+static uint64_t clock_us(clockid_t clock) {
         struct timespec ts;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        (void) clock_gettime(clock, &ts);
         return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
 }
 
 /* One clock goes on while the machine sleeps, the other stands still. */
 static uint64_t slept_us(void) {
-        struct timespec all;
-        uint64_t awake = now_us();
+        uint64_t awake_us = clock_us(CLOCK_MONOTONIC);
 
-        (void) clock_gettime(CLOCK_BOOTTIME, &all);
-        return (uint64_t) all.tv_sec * 1000000 + (uint64_t) all.tv_nsec / 1000 - awake;
-}
-
-/* ---- looking ---- */
-
-static void forget_snapshot(struct irq_table *table) {
-        irq_snapshot_done(&table->snapshot);
-        g_hash_table_remove_all(table->found);
-        table->snapshot_us = 0;
-}
-
-static int look(struct irq_table *table) {
-        uint64_t now = now_us();
-        int r;
-
-        if (table->snapshot_us != 0 && now - table->snapshot_us < LOOK_US)
-                return 0;
-        forget_snapshot(table);
-        r = irq_snapshot_take(&table->options.roots, &table->snapshot);
-        if (r >= 0)
-                table->snapshot_us = now;
-        return r;
-}
-
-static void resolve(struct irq_table *table, const char *device, struct irq_resolution *ret) {
-        const struct irq_resolution *found = g_hash_table_lookup(table->found, device);
-
-        if (found) {
-                *ret = *found;
-                return;
-        }
-        irq_resolve(&table->options.roots, &table->snapshot, device, ret);
-        if (g_hash_table_size(table->found) < FOUND_MAX)
-                (void) g_hash_table_insert(table->found, g_strdup(device),
-                                           g_memdup2(ret, sizeof(*ret)));
+        return clock_us(CLOCK_BOOTTIME) - awake_us;
 }
 
 int irq_table_look(struct irq_table *table, const char *device, struct irq_resolution *ret) {
-        int r;
+        int r = irq_look_take(&table->look);
 
-        r = look(table);
-        if (r < 0)
-                return r;
-        resolve(table, device, ret);
-        return 0;
-}
-
-/* ---- whose threads they may be ---- */
-
-static bool is_among(const struct irq_thread *thread, const struct irq_resolution *resolution) {
-        for (unsigned i = 0; i < resolution->n_threads; i++)
-                if (resolution->threads[i].task.tid == thread->task.tid)
-                        return true;
-        return false;
-}
-
-/* Strikes out those threads that are also @device's. */
-static void strike(struct irq_table *table, const char *device, struct irq_resolution *wanted) {
-        struct irq_resolution allowed;
-        unsigned n = 0;
-
-        resolve(table, device, &allowed);
-        for (unsigned i = 0; i < wanted->n_threads; i++)
-                if (!is_among(&wanted->threads[i], &allowed))
-                        wanted->threads[n++] = wanted->threads[i];
-        wanted->n_threads = n;
-}
-
-static void strike_sound(struct irq_table *table, struct irq_resolution *wanted) {
-        unsigned cards[CARDS_MAX], n = irq_list_cards(&table->options.roots, cards, CARDS_MAX);
-        char name[IRQ_NAME_SIZE];
-
-        for (unsigned i = 0; i < n && wanted->n_threads > 0; i++) {
-                (void) snprintf(name, sizeof(name), "card:%u", cards[i]);
-                strike(table, name, wanted);
-        }
+        if (r >= 0)
+                irq_look_resolve(&table->look, device, ret);
+        return r;
 }
 
 bool irq_table_is_within(struct irq_table *table, const char *device, const char *const *list,
                          size_t n_list) {
-        struct irq_resolution wanted;
-
-        if (look(table) < 0)
-                return false;
-        resolve(table, device, &wanted);
-        if (wanted.status != IRQ_RESOLVED)
-                return false;
-
-        for (size_t i = 0; i < n_list && wanted.n_threads > 0; i++)
-                if (strcmp(list[i], "sound") == 0)
-                        strike_sound(table, &wanted);
-                else
-                        strike(table, list[i], &wanted);
-        return wanted.n_threads == 0;
+        return irq_look_take(&table->look) >= 0 &&
+               irq_look_is_within(&table->look, device, list, n_list);
 }
-
-/* ---- claims ---- */
 
 static struct claim *find_claim(const struct irq_table *table, const void *owner) {
         for (guint i = 0; i < table->claims->len; i++) {
@@ -188,12 +98,6 @@ static bool is_resolved_before(const struct irq_table *table, guint index) {
         return false;
 }
 
-static uint64_t count_of(const struct irq_table *table, unsigned number) {
-        const struct irq_line *line = irq_snapshot_find(&table->snapshot, number);
-
-        return line ? line->count : 0;
-}
-
 static bool began_with(const struct claim *claim, const struct irq_resolution *resolution) {
         if (claim->n_began != resolution->n_threads)
                 return false;
@@ -214,18 +118,19 @@ static void narrow(struct irq_table *table, struct claim *claim, struct irq_reso
                 claim->n_began = found->n_threads;
                 for (unsigned i = 0; i < found->n_threads; i++) {
                         claim->began[i].line = found->threads[i].line;
-                        claim->began[i].count = count_of(table, found->threads[i].line);
+                        claim->began[i].count =
+                                irq_look_count(&table->look, found->threads[i].line);
                 }
         }
         for (unsigned i = 0; i < found->n_threads; i++)
-                if (count_of(table, found->threads[i].line) > claim->began[i].count)
+                if (irq_look_count(&table->look, found->threads[i].line) > claim->began[i].count)
                         n++;
         if (n == 0)
                 return;
 
         n = 0;
         for (unsigned i = 0; i < found->n_threads; i++)
-                if (count_of(table, found->threads[i].line) > claim->began[i].count)
+                if (irq_look_count(&table->look, found->threads[i].line) > claim->began[i].count)
                         found->threads[n++] = found->threads[i];
         found->n_threads = n;
 }
@@ -272,7 +177,7 @@ static int gather(struct irq_table *table, const char *name, bool *ret_missing) 
 
                 if (is_resolved_before(table, i))
                         continue;
-                resolve(table, claim->device, &resolution);
+                irq_look_resolve(&table->look, claim->device, &resolution);
                 narrow(table, claim, &resolution);
                 claim->n_wanted = resolution.n_threads;
                 for (unsigned j = 0; j < resolution.n_threads && r >= 0; j++)
@@ -290,7 +195,7 @@ static int settle(struct irq_table *table, const char *name) {
         bool missing = false;
         int r, failed;
 
-        r = look(table);
+        r = irq_look_take(&table->look);
         if (r < 0)
                 return r;
         r = gather(table, name, &missing);
@@ -353,7 +258,7 @@ int irq_table_claim(struct irq_table *table, const void *owner, const char *devi
                 g_array_append_val(table->claims, next);
         }
 
-        forget_snapshot(table);
+        irq_look_forget(&table->look);
         raised_forgive(&table->raised);
         moved_forgive(&table->moved);
         r = settle(table, device);
@@ -442,7 +347,7 @@ static int verify(struct irq_table *table, const struct claim *claim) {
         struct claim *first = first_of(table, claim->device);
         struct irq_resolution resolution;
 
-        resolve(table, claim->device, &resolution);
+        irq_look_resolve(&table->look, claim->device, &resolution);
         narrow(table, first, &resolution);
         if (resolution.n_threads == 0)
                 return -ENODEV;
@@ -462,11 +367,11 @@ int irq_table_verify(struct irq_table *table, const void *owner) {
 
         if (!own)
                 return -ENOENT;
-        if (look(table) < 0)
+        if (irq_look_take(&table->look) < 0)
                 return 0;
-        if (own->verified_us != table->snapshot_us) {
+        if (own->verified_us != table->look.taken_us) {
                 own->verified = verify(table, own);
-                own->verified_us = table->snapshot_us;
+                own->verified_us = table->look.taken_us;
         }
         return own->verified;
 }
@@ -479,7 +384,7 @@ void irq_table_refresh(struct irq_table *table) {
         if (slept > table->slept_us + SLEPT_US)
                 moved_all_again(&table->moved);
         table->slept_us = slept;
-        forget_snapshot(table);
+        irq_look_forget(&table->look);
         (void) settle(table, NULL);
 }
 
@@ -513,7 +418,7 @@ int irq_table_new(const struct irq_table_options *options, struct irq_table **re
                 free(table);
                 return r;
         }
-        table->found = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        irq_look_init(&table->look, &table->options.roots);
         table->claims = g_array_new(FALSE, FALSE, sizeof(struct claim));
         if (!table->options.slept_us)
                 table->options.slept_us = slept_us;
@@ -541,8 +446,7 @@ struct irq_table *irq_table_free(struct irq_table *table) {
         table->balance = balance_free(table->balance);
         raised_done(&table->raised);
         g_array_unref(table->claims);
-        forget_snapshot(table);
-        g_hash_table_unref(table->found);
+        irq_look_done(&table->look);
         free(table);
         return NULL;
 }

@@ -4,15 +4,14 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/cli/cleanup.h"
 #include "client/cli/exit-status.h"
+#include "client/cli/option-values.h"
 #include "client/cli/text.h"
 
-#define ROLE_LENGTH_MAX 31
 #define OPERANDS_MAX 2 /* PRIORITY and PID */
 
 enum {
@@ -86,39 +85,6 @@ struct parse {
         bool ended;             /* by COMMAND, --help or --version */
 };
 
-__attribute__((format(printf, 3, 4))) static int complain(const struct options *o, int status,
-                                                          const char *format, ...) {
-        char message[512], printable[1024];
-        va_list args;
-
-        va_start(args, format);
-        (void) vsnprintf(message, sizeof(message), format, args);
-        va_end(args);
-        text_printable(printable, sizeof(printable), message);
-        fprintf(stderr, "%s: %s\nTry '%s --help'.\n", o->program, printable, o->program);
-        return status;
-}
-
-static int parse_number(const struct options *o, const char *what, const char *string, int64_t min,
-                        int64_t max, int64_t *ret) {
-        if (text_parse_number(string, min, max, ret) >= 0)
-                return 0;
-
-        if (max == INT64_MAX)
-                return complain(o, STATUS_FAILED, "%s: '%s' is not a number from %lld", what,
-                                string, (long long) min);
-        return complain(o, STATUS_FAILED, "%s: '%s' is not a number from %lld to %lld", what,
-                        string, (long long) min, (long long) max);
-}
-
-static int parse_role(struct options *o, const char *role) {
-        if (strlen(role) > ROLE_LENGTH_MAX || role[0] == '\0')
-                return complain(o, STATUS_FAILED, "--role: a name has 1 to %d letters, unlike '%s'",
-                                ROLE_LENGTH_MAX, role);
-        o->role = role;
-        return 0;
-}
-
 static void set_policy(struct options *o, int policy) {
         o->scheduling.policy = policy;
         o->policy_given = true;
@@ -172,30 +138,6 @@ static bool take_switch(struct parse *parse, int c) {
         }
 }
 
-static int parse_memlock(struct options *o, const char *string) {
-        int64_t bytes;
-
-        if (text_parse_size(string, &bytes) < 0)
-                return complain(o, STATUS_FAILED,
-                                "--memlock: '%s' is not a number with K, M, G or T, as in 512M",
-                                string);
-        o->resources.memlock_bytes = (uint64_t) bytes;
-        return 0;
-}
-
-/* DEVICE=NUMBER; without "=NUMBER" *ret_number is 0. Cuts @string at the "=". */
-static int parse_device(struct options *o, const char *option, char *string, int64_t max,
-                        int64_t *ret_number) {
-        char *equals = strrchr(string, '=');
-
-        *ret_number = 0;
-        if (equals)
-                *equals = '\0';
-        if (string[0] == '\0')
-                return complain(o, STATUS_FAILED, "%s: a device is missing", option);
-        return equals ? parse_number(o, option, equals + 1, 1, max, ret_number) : 0;
-}
-
 /* What goes beyond the scheduling of threads. Returns 0, or the exit status. */
 static int take_resource(struct options *o, int c) {
         struct resources *r = &o->resources;
@@ -204,44 +146,26 @@ static int take_resource(struct options *o, int c) {
 
         switch (c) {
         case OPTION_MEMLOCK:
-                return parse_memlock(o, optarg);
+                return option_parse_memlock(o, optarg);
         case OPTION_CPU_LATENCY:
-                status = parse_number(o, "--cpu-latency", optarg, 1, INT32_MAX, &number);
+                status = option_parse_number(o, "--cpu-latency", optarg, 1, INT32_MAX, &number);
                 if (status == 0)
                         r->cpu_latency_us = (unsigned) number;
                 return status;
         case OPTION_BLOCK_QUEUE:
                 r->block = optarg;
-                status = parse_device(o, "--block-queue", optarg, INT32_MAX, &number);
+                status = option_parse_device(o, "--block-queue", optarg, INT32_MAX, &number);
                 if (status == 0 && number == 0)
-                        return complain(o, STATUS_FAILED,
-                                        "--block-queue: PATH=KIB is meant, as in /srv=64");
+                        return option_complain(o, STATUS_FAILED,
+                                               "--block-queue: PATH=KIB is meant, as in /srv=64");
                 r->block_max_sectors_kb = (unsigned) number;
                 return status;
         default:
                 r->irq = optarg;
-                status = parse_device(o, "--irq", optarg, 99, &number);
+                status = option_parse_device(o, "--irq", optarg, 99, &number);
                 r->irq_priority = (int) number;
                 return status;
         }
-}
-
-/* "50%", or "50" */
-static int parse_load(struct options *o, const char *string) {
-        char digits[8];
-        size_t length = strlen(string);
-        int64_t number;
-
-        if (length > 0 && string[length - 1] == '%')
-                length--;
-        if (length >= sizeof(digits))
-                length = 0;
-        (void) snprintf(digits, sizeof(digits), "%.*s", (int) length, string);
-        if (text_parse_number(digits, 1, 100, &number) < 0)
-                return complain(o, STATUS_FAILED, "--load: '%s' is not a share from 1%% to 100%%",
-                                string);
-        o->load_percent = (unsigned) number;
-        return 0;
 }
 
 /* Timing, and a place among others. Returns 0, or the exit status. */
@@ -251,8 +175,8 @@ static int take_timing(struct options *o, int c) {
 
         switch (c) {
         case OPTION_RELATIVE:
-                status = parse_number(o, "--relative", optarg[0] == '+' ? optarg + 1 : optarg, -2, 2,
-                                      &number);
+                status = option_parse_number(
+                        o, "--relative", optarg[0] == '+' ? optarg + 1 : optarg, -2, 2, &number);
                 o->is_relative = true;
                 o->relative = (int) number;
                 return status;
@@ -261,31 +185,33 @@ static int take_timing(struct options *o, int c) {
                         o->feeds = optarg;
                         return 0;
                 }
-                status = parse_number(o, "--feeds", optarg, 1, INT32_MAX, &number);
+                status = option_parse_number(o, "--feeds", optarg, 1, INT32_MAX, &number);
                 o->feeds_tid = (pid_t) number;
                 return status;
         case OPTION_RATE:
-                status = parse_number(o, "--rate", optarg, 1, 10000000, &number);
+                status = option_parse_number(o, "--rate", optarg, 1, 10000000, &number);
                 o->rate = (unsigned) number;
                 return status;
         case OPTION_FRAMES:
-                status = parse_number(o, "--frames", optarg, 1, 1000000, &number);
+                status = option_parse_number(o, "--frames", optarg, 1, 1000000, &number);
                 o->frames = (unsigned) number;
                 return status;
         default:
-                return parse_load(o, optarg);
+                return option_parse_load(o, optarg);
         }
 }
 
 static int check_timing(const struct options *o) {
         if ((o->rate > 0) != (o->frames > 0) || (o->rate > 0) != (o->load_percent > 0))
-                return complain(o, STATUS_FAILED,
-                                "--rate, --frames and --load go together, as in --rate 48000 "
-                                "--frames 128 --load 50%%");
+                return option_complain(
+                        o, STATUS_FAILED,
+                        "--rate, --frames and --load go together, as in --rate 48000 "
+                        "--frames 128 --load 50%%");
         if (o->is_relative && o->priority_operand)
-                return complain(o, STATUS_FAILED,
-                                "--relative is a place in the role's band, instead of PRIORITY %s",
-                                o->priority_operand);
+                return option_complain(
+                        o, STATUS_FAILED,
+                        "--relative is a place in the role's band, instead of PRIORITY %s",
+                        o->priority_operand);
         return 0;
 }
 
@@ -306,19 +232,19 @@ static int take_option(struct options *o, int c) {
 
         switch (c) {
         case 'T':
-                status = parse_number(o, "--sched-runtime", optarg, 0, INT64_MAX, &number);
+                status = option_parse_number(o, "--sched-runtime", optarg, 0, INT64_MAX, &number);
                 o->scheduling.runtime_ns = (uint64_t) number;
                 return status;
         case 'P':
-                status = parse_number(o, "--sched-period", optarg, 0, INT64_MAX, &number);
+                status = option_parse_number(o, "--sched-period", optarg, 0, INT64_MAX, &number);
                 o->scheduling.period_ns = (uint64_t) number;
                 return status;
         case 'D':
-                status = parse_number(o, "--sched-deadline", optarg, 0, INT64_MAX, &number);
+                status = option_parse_number(o, "--sched-deadline", optarg, 0, INT64_MAX, &number);
                 o->scheduling.deadline_ns = (uint64_t) number;
                 return status;
         case OPTION_ROLE:
-                return parse_role(o, optarg);
+                return option_parse_role(o, optarg);
         case OPTION_REASON:
                 o->reason = optarg;
                 return 0;
@@ -326,7 +252,7 @@ static int take_option(struct options *o, int c) {
                 o->socket = optarg;
                 return 0;
         case OPTION_NICE:
-                status = parse_number(o, "--nice", optarg, -20, 19, &number);
+                status = option_parse_number(o, "--nice", optarg, -20, 19, &number);
                 o->nice = (int) number;
                 o->nice_wanted = true;
                 return status;
@@ -337,7 +263,7 @@ static int take_option(struct options *o, int c) {
                 o->dry_run = true;
                 return 0;
         case OPTION_LIFETIME:
-                status = parse_number(o, "--lifetime", optarg, 1, UINT32_MAX, &number);
+                status = option_parse_number(o, "--lifetime", optarg, 1, UINT32_MAX, &number);
                 o->lifetime_s = (unsigned) number;
                 return status;
         case OPTION_JSON:
@@ -373,7 +299,8 @@ static int take_operand(struct parse *parse, char **argv) {
                 return 0;
         }
         if (parse->n_operands == OPERANDS_MAX)
-                return complain(o, STATUS_FAILED, "'%s' is one operand too many", argv[optind]);
+                return option_complain(o, STATUS_FAILED, "'%s' is one operand too many",
+                                       argv[optind]);
 
         parse->operands[parse->n_operands++] = argv[optind++];
         return 0;
@@ -402,37 +329,14 @@ static int parse_all(struct parse *parse, int argc, char **argv) {
         return status;
 }
 
-/* PID or PID:INODE */
-static int parse_pid(struct options *o, const char *string) {
-        char digits[32];
-        const char *colon = strchrnul(string, ':');
-        int64_t number;
-        int status;
-
-        if (colon - string >= (ptrdiff_t) sizeof(digits))
-                return complain(o, STATUS_FAILED, "-p: '%s' is not the id of a process or thread",
-                                string);
-        (void) snprintf(digits, sizeof(digits), "%.*s", (int) (colon - string), string);
-        if (text_parse_number(digits, 0, INT32_MAX, &number) < 0)
-                return complain(o, STATUS_FAILED, "-p: '%s' is not the id of a process or thread",
-                                string);
-        o->pid = (pid_t) number;
-        if (*colon == '\0')
-                return 0;
-
-        status = parse_number(o, "-p PID:INODE", colon + 1, 1, INT64_MAX, &number);
-        o->inode = (uint64_t) number;
-        return status;
-}
-
 /* What -p and its operands mean. */
 static int settle_pid(struct parse *parse) {
         struct options *o = parse->options;
         int status;
 
         if (parse->n_operands == 0)
-                return complain(o, STATUS_FAILED, "-p needs the id of a process or thread");
-        status = parse_pid(o, parse->operands[parse->n_operands - 1]);
+                return option_complain(o, STATUS_FAILED, "-p needs the id of a process or thread");
+        status = option_parse_pid(o, parse->operands[parse->n_operands - 1]);
         if (status != 0)
                 return status;
         if (parse->n_operands == 1 && !o->policy_given && !o->nice_wanted && !o->role &&
@@ -445,8 +349,9 @@ static int settle_pid(struct parse *parse) {
         if (parse->n_operands == 2)
                 o->priority_operand = parse->operands[0];
         if (o->pid == 0)
-                return complain(o, STATUS_FAILED,
-                                "-p 0 is %s itself, which would gain nothing by it", o->program);
+                return option_complain(o, STATUS_FAILED,
+                                       "-p 0 is %s itself, which would gain nothing by it",
+                                       o->program);
         return 0;
 }
 
@@ -456,14 +361,14 @@ static int settle_command(struct parse *parse, bool needs_command) {
         o->action = ACTION_RUN;
         o->priority_operand = parse->operands[0];
         if (needs_command && o->all_threads)
-                return complain(o, STATUS_FAILED,
-                                "-a is for the threads of a running process: it needs -p");
+                return option_complain(o, STATUS_FAILED,
+                                       "-a is for the threads of a running process: it needs -p");
         if (!needs_command || o->command)
                 return 0;
         if (!o->priority_operand)
-                return complain(o, STATUS_FAILED, "PRIORITY and COMMAND are missing");
-        return complain(o, STATUS_FAILED, "a COMMAND is missing (or -p, if %s is a process)",
-                        o->priority_operand);
+                return option_complain(o, STATUS_FAILED, "PRIORITY and COMMAND are missing");
+        return option_complain(o, STATUS_FAILED, "a COMMAND is missing (or -p, if %s is a process)",
+                               o->priority_operand);
 }
 
 struct values options_values(const struct options *o) {
@@ -518,15 +423,19 @@ static int complain_of_priority(const struct options *o, int min, int max) {
         const char *name = policy_name(o->scheduling.policy);
 
         if (!o->priority_operand)
-                return complain(o, o->pid_given ? STATUS_USAGE : STATUS_FAILED,
-                                "%s needs a priority from %d to %d before %s; -o, -b, -i need none",
-                                name, min, max, o->pid_given ? "PID" : "COMMAND");
+                return option_complain(
+                        o, o->pid_given ? STATUS_USAGE : STATUS_FAILED,
+                        "%s needs a priority from %d to %d before %s; -o, -b, -i need none", name,
+                        min, max, o->pid_given ? "PID" : "COMMAND");
         if (max == 0)
-                return complain(o, STATUS_FAILED,
-                                "%s has no priority, so '%s' cannot be it; SCHED_FIFO (-f) and "
-                                "SCHED_RR (-r) have 1 to 99", name, o->priority_operand);
-        return complain(o, STATUS_FAILED, "%s has priorities from %d to %d, '%s' is none of them",
-                        name, min, max, o->priority_operand);
+                return option_complain(
+                        o, STATUS_FAILED,
+                        "%s has no priority, so '%s' cannot be it; SCHED_FIFO (-f) and "
+                        "SCHED_RR (-r) have 1 to 99",
+                        name, o->priority_operand);
+        return option_complain(o, STATUS_FAILED,
+                               "%s has priorities from %d to %d, '%s' is none of them", name, min,
+                               max, o->priority_operand);
 }
 
 int options_complete(struct options *o) {
@@ -541,7 +450,8 @@ int options_complete(struct options *o) {
             text_parse_number(o->priority_operand, INT32_MIN, INT32_MAX, &number) < 0)
                 return complain_of_priority(o, min, max);
         if (s->policy != POLICY_DEADLINE && (s->runtime_ns || s->deadline_ns || s->period_ns))
-                return complain(o, STATUS_FAILED, "-T, -P and -D belong to SCHED_DEADLINE (-d)");
+                return option_complain(o, STATUS_FAILED,
+                                       "-T, -P and -D belong to SCHED_DEADLINE (-d)");
         if (o->is_relative && policy_is_realtime(s->policy))
                 min = 0; /* the broker knows the band */
         if (number < min || number > max)

@@ -15,6 +15,7 @@ import daemon as daemon_module
 import hogs
 import kernel
 from interrupts import Line, real_threads
+from limits import Limits
 from resources import Disk
 
 BUILD = Path(os.environ.get("RTGRANT_BUILD") or Path(__file__).resolve().parents[2] / "build")
@@ -131,6 +132,14 @@ def plain_build(sanitizer_factor):
 def slowness(sanitizer_factor):
     """What limits on time and CPU time are multiplied by: machines differ, and have other work."""
     return 4 * sanitizer_factor
+
+
+@pytest.fixture
+def kept_limits(directory):
+    """Limits of processes in files, for brokers that may not set them."""
+    made = Limits(directory)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import os
 import signal
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -34,52 +33,14 @@ def can_raise():
     return int(kernel.status("self", "CapEff"), 16) & 1 << 24
 
 
-class Limits:
-    """The limits of processes, as the broker of these tests sees them."""
-
-    def __init__(self, directory):
-        self.directory = Path(directory)
-        self.directory.mkdir()
-
-    def __call__(self, pid):
-        try:
-            return tuple(int(n) for n in (self.directory / str(pid)).read_text().split())
-        except FileNotFoundError:
-            return real_limits(pid)
-
-    def inherit(self, parent, child):
-        """What the kernel does in fork(2)."""
-        (self.directory / str(child)).write_text("{} {}\n".format(*self(parent)))
-
-
-def real_limits(pid):
-    for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
-        if line.startswith("Max locked memory"):
-            words = line.split()
-            return tuple(2**64 - 1 if n == "unlimited" else int(n) for n in words[3:5])
-    raise AssertionError("no such limit")
+@pytest.fixture
+def limits(kept_limits):
+    return kept_limits.memlock
 
 
 @pytest.fixture
-def limits(directory):
-    made = Limits(f"{directory}/limits-{time.monotonic_ns()}")
-    yield made
-    for file in made.directory.iterdir():
-        file.unlink()
-    made.directory.rmdir()
-
-
-@pytest.fixture
-def make_broker(make_daemon, programs, limits):
-    def make(policy):
-        made = make_daemon()
-        made.programs = SimpleNamespace(**{**vars(programs), "rtgrantd": programs.rtgrantd_limits})
-        start = made.start
-        made.start = lambda policy=POLICY, **values: start(
-            policy, environment={"RTGRANT_TEST_LIMITS": str(limits.directory)}, **values)
-        return made.start(policy)
-
-    return make
+def make_broker(kept_limits, make_daemon):
+    return lambda policy: kept_limits.keep_for(make_daemon(), policy).start()
 
 
 @pytest.fixture
@@ -132,7 +93,7 @@ def test_it_is_raised_and_put_back(broker, limits):
 
 def test_what_is_more_already_stays(broker, limits):
     client = broker.client(ALICE)
-    (limits.directory / str(client.pid)).write_text(f"{90 * MIB} {2**64 - 1}\n")
+    limits.set(client.pid, 90 * MIB, 2**64 - 1)
 
     lease = ask(client, 64 * MIB).id
 
@@ -146,7 +107,6 @@ def test_never_below_what_is_locked(broker, limits):
     client = broker.client(ALICE)
     lease = ask(client, 64 * MIB, pid=target.pid).id
     target.tell("mlock", 3 * MIB)
-    (limits.directory / "before").write_text("")
     # as if the limit had been less than what is locked by now
     broker.kill()
     state = kernel.status(target.pid, "VmLck")
@@ -160,7 +120,6 @@ def test_never_below_what_is_locked(broker, limits):
 
     soft, hard = limits(target.pid)
     assert soft >= 3 * MIB and hard >= 3 * MIB
-    (limits.directory / "before").unlink()
 
 
 def test_the_limit_is_of_the_process_and_its_threads_share_it(broker, limits):
@@ -282,7 +241,7 @@ def test_an_older_process_of_the_user_with_a_limit_of_its_own_is_let_be(broker, 
     older = broker.target(ALICE)
     time.sleep(0.05)  # the kernel counts births in 10 ms
     holder = broker.client(ALICE)
-    (limits.directory / str(older.pid)).write_text(f"{50 * MIB} {50 * MIB}\n")
+    limits.set(older.pid, 50 * MIB, 50 * MIB)
 
     lease, other = ask(holder, 100 * MIB), broker.client(ALICE)
     second = ask(other, 60 * MIB)
@@ -392,13 +351,13 @@ def test_a_clean_stop_puts_it_back(broker, limits):
 def test_what_its_owner_lowered_is_not_raised_again(broker, limits):
     client = broker.client(ALICE)
     lease = ask(client, 50 * MIB).id
-    (limits.directory / str(client.pid)).write_text(f"4096 {40 * MIB}\n")
+    limits.set(client.pid, 4096, 40 * MIB)
 
     wait_until(lambda: broker.leases()[0].state == wire.LEASE_CHANGED)
     client.release(lease)
 
     soft, hard = limits(client.pid)
-    assert (soft, hard) == (4096, real_limits(client.pid)[1])
+    assert (soft, hard) == (4096, limits.real(client.pid)[1])
 
 
 def test_a_reload_lowers_it(broker, limits):

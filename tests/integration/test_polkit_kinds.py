@@ -2,7 +2,6 @@
 """What comes beside scheduling has an action of its own each: polkit may give one and not the others."""
 
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -27,23 +26,21 @@ RULES = """polkit.addRule(function(action, subject) {
 
 
 @pytest.fixture
-def start(make_daemon, programs, directory, lines):
+def start(kept_limits, make_daemon, lines):
     """A broker that asks polkit about all kinds; the limits of processes are kept in files."""
     buses = []
 
     def begin(condition):
         bus = bus_module.Bus(RULES % condition)
         buses.append(bus)
-        daemon = make_daemon()
-        daemon.programs = SimpleNamespace(**{**vars(programs), "rtgrantd": programs.rtgrantd_limits})
-        daemon.start({
+        daemon = kept_limits.keep_for(make_daemon(), {
             "Broker": {"Authority": "polkit"},
             "Role desktop": {"AllowUsers": "64001"},
             "Role studio": {
                 "AllowUsers": "64001", "PolkitAction": "org.rtgrant.realtime-high", "Memlock": "64M",
                 "CpuLatency": "10us", "BlockQueue": "4-512", "IrqPriority": "86-94",
                 "IrqDevices": " ".join(line.device for line in lines)},
-        }, environment={**bus.environment, "RTGRANT_TEST_LIMITS": directory})
+        }, environment=bus.environment).start()
         # with the first answer the broker is connected to polkit for good
         asker = daemon.client(NOBODY)
         end = time.monotonic() + 10

@@ -9,8 +9,6 @@ on a whole machine.
 import os
 import signal
 import time
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -20,57 +18,23 @@ from agent import ALICE, BOB
 from bus import limit_rttime
 from daemon import assert_granted, assert_refused, policy_text, wait_until
 from kernel import FIFO, OTHER
+from limits import UNLIMITED
 
 SECOND = 10**6
 OWN = (100_000, 200_000)
 LIFTED = (10 * SECOND, 10 * SECOND)
-UNLIMITED = 2**64 - 1
-
-
-class Limits:
-    """The limits of processes, as the broker of these tests sees them."""
-
-    def __init__(self, directory):
-        self.directory = Path(directory)
-        self.directory.mkdir()
-
-    def __call__(self, pid):
-        try:
-            text = (self.directory / f"{pid}.rttime").read_text()
-        except FileNotFoundError:
-            return real_limits(pid)
-        return tuple(int(n) for n in text.split())
-
-    def set(self, pid, soft, hard):
-        (self.directory / f"{pid}.rttime").write_text(f"{soft} {hard}\n")
-
-
-def real_limits(pid):
-    for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
-        if line.startswith("Max realtime timeout"):
-            return tuple(UNLIMITED if n == "unlimited" else int(n) for n in line.split()[3:5])
-    raise AssertionError("no such limit")
 
 
 @pytest.fixture
-def limits(directory):
-    made = Limits(f"{directory}/limits-{time.monotonic_ns()}")
-    yield made
-    for file in made.directory.iterdir():
-        file.unlink()
-    made.directory.rmdir()
+def limits(kept_limits):
+    return kept_limits.rttime
 
 
 @pytest.fixture
-def broker(make_daemon, programs, limits):
-    made = make_daemon()
-    made.programs = SimpleNamespace(**{**vars(programs), "rtgrantd": programs.rtgrantd_limits})
-    start = made.start
+def broker(kept_limits, make_daemon):
     # its own limit is what it tries its rights on
-    made.start = lambda policy=None, **values: start(
-        policy, environment={"RTGRANT_TEST_LIMITS": str(limits.directory)},
-        prepare=limit_rttime(60 * SECOND, 60 * SECOND), **values)
-    return made.start()
+    own = limit_rttime(60 * SECOND, 60 * SECOND)
+    return kept_limits.keep_for(make_daemon(), prepare=own).start()
 
 
 def catch(agent):
@@ -231,13 +195,13 @@ def test_a_refused_grant_changes_nothing(broker, limits):
 
 @pytest.mark.skipif(int(kernel.status("self", "CapEff"), 16) & 1 << 24,
                     reason="this machine has CAP_SYS_RESOURCE")
-def test_without_the_capability_it_says_so_once_and_goes_on(daemon):
+def test_without_the_capability_it_says_so_once_and_goes_on(daemon, limits):
     client = limited(daemon)
     for _ in range(3):
         lease = client.acquire()
         assert_granted(lease, FIFO, 5)
         client.release(lease.id)
-    assert real_limits(client.pid) == OWN
+    assert limits.real(client.pid) == OWN
     assert daemon.log().count("rttime is not supervised here") == 1
 
 

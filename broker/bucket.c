@@ -54,11 +54,6 @@ bool bucket_take(struct bucket *bucket, uint64_t now_us) {
         return true;
 }
 
-void bucket_give_back(struct bucket *bucket) {
-        if (bucket->tokens < bucket->burst)
-                bucket->tokens++;
-}
-
 uint64_t bucket_wait_us(struct bucket *bucket, unsigned tokens, uint64_t now_us) {
         bucket_refill(bucket, now_us);
 

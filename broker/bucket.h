@@ -29,9 +29,6 @@ unsigned bucket_tokens(struct bucket *bucket, uint64_t now_us);
 /* Takes one; false if there is none. */
 bool bucket_take(struct bucket *bucket, uint64_t now_us);
 
-/* Gives one back that was taken for nothing. */
-void bucket_give_back(struct bucket *bucket);
-
 /* Time until there are at least @tokens, in µs; 0 if there are. */
 uint64_t bucket_wait_us(struct bucket *bucket, unsigned tokens, uint64_t now_us);
 

@@ -19,7 +19,6 @@
 #define RETRY_US_MAX (60U * 1000 * 1000)
 
 /* What the bus daemon answers to RequestName. */
-#define NAME_OWNED 1
 #define NAME_IN_QUEUE 2
 
 struct bus {

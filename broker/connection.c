@@ -433,10 +433,6 @@ GList *connection_server_link(struct connection *c) {
         return &c->in_server;
 }
 
-GList *connection_user_link(struct connection *c) {
-        return &c->in_user;
-}
-
 uint64_t connection_hello_deadline_us(const struct connection *c) {
         return c->hello_deadline_us;
 }

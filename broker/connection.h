@@ -66,9 +66,8 @@ bool connection_is_watching(const struct connection *connection, uid_t uid);
 /* Reading stops while its user's bucket of messages is empty. */
 void connection_set_throttled(struct connection *connection, bool throttled);
 
-/* Links in the containers that hold it: of the server, and of its user. */
+/* Its link in the server's list. */
 GList *connection_server_link(struct connection *connection);
-GList *connection_user_link(struct connection *connection);
 
 /* When it must have said something sensible, µs of CLOCK_MONOTONIC; 0 once it has. */
 uint64_t connection_hello_deadline_us(const struct connection *connection);

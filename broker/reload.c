@@ -39,14 +39,6 @@ void broker_apply_log_level(struct broker *broker) {
         log_set_level(broker->log, level < 0 ? LOG_NOTICE : level);
 }
 
-static bool names(const struct id_list *list, uint32_t id) {
-        for (size_t i = 0; i < list->n_ids; i++)
-                if (list->ids[i] == id)
-                        return true;
-
-        return list->everybody;
-}
-
 /* What @role still gives of what the lease holds. False if nothing of it can be kept. */
 static bool fit(const struct lease *lease, const struct role *role, struct wanted *ret,
                 bool *ret_lower) {
@@ -56,7 +48,7 @@ static bool fit(const struct lease *lease, const struct role *role, struct wante
         *ret = (struct wanted) {};
         *ret_lower = false;
 
-        if (names(&role->deny_users, lease->uid))
+        if (id_list_has(&role->deny_users, lease->uid))
                 return false;
 
         if (sched->held) {

@@ -54,13 +54,3 @@ void session_read_executable(pid_t pid, char *buffer, size_t size) {
         n = readlink(link, buffer, size - 1);
         buffer[n > 0 ? n : 0] = '\0';
 }
-
-const char *session_to_string(enum session_state state) {
-        static const char *const words[] = {
-                [SESSION_UNREAD] = "unknown",     [SESSION_NONE] = "none",
-                [SESSION_REMOTE] = "remote",      [SESSION_INACTIVE] = "inactive",
-                [SESSION_ACTIVE] = "active",
-        };
-
-        return words[state];
-}

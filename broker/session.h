@@ -24,7 +24,4 @@ void session_read_unit(pid_t pid, char *buffer, size_t size);
 /* The path of its program; "" if that cannot be told. The user chooses it: a hint at most. */
 void session_read_executable(pid_t pid, char *buffer, size_t size);
 
-/* "active", "inactive", "remote", "none"; "unknown" if unread. */
-const char *session_to_string(enum session_state state);
-
 #endif

@@ -19,7 +19,7 @@ bool authority_is_answered(const struct policy *policy, const struct role *role,
                (size_t) (role - policy->roles) == now->authority_role;
 }
 
-static bool id_list_has(const struct id_list *list, uint32_t id) {
+bool id_list_has(const struct id_list *list, uint32_t id) {
         for (size_t i = 0; i < list->n_ids; i++)
                 if (list->ids[i] == id)
                         return true;

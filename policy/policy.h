@@ -67,6 +67,8 @@ struct id_list {
         bool everybody;         /* "*" */
 };
 
+bool id_list_has(const struct id_list *list, uint32_t id);
+
 /* Names, each of which may end in "*" where that is said. */
 struct word_list {
         const char *const *words;

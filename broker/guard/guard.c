@@ -287,12 +287,3 @@ bool guard_next(struct guard *guard, struct guard_notice *ret) {
 bool guard_woke_up(struct guard *guard) {
         return atomic_exchange(&guard->woke_up, false);
 }
-
-void guard_look(struct guard *guard, uint32_t id, unsigned *ret_share, uint64_t *ret_run_ms) {
-        struct guard_slot *slot = guard_table_slot(&guard->table, id);
-
-        guard_table_lock(&guard->table);
-        *ret_share = guard_account_share(&slot->account, &slot->watched.budget);
-        *ret_run_ms = guard_account_run_ns(&slot->account) / MS;
-        guard_table_unlock(&guard->table);
-}

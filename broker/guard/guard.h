@@ -94,7 +94,4 @@ bool guard_woke_up(struct guard *guard);
 /* What happened to one of them next; false if nothing did. */
 bool guard_next(struct guard *guard, struct guard_notice *ret);
 
-/* What is known of one: its share over its window and CPU time since the guard knows it. */
-void guard_look(struct guard *guard, uint32_t id, unsigned *ret_share, uint64_t *ret_run_ms);
-
 #endif

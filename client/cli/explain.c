@@ -38,7 +38,8 @@ bool resources_are_wanted(const struct resources *resources) {
                resources->block || resources->irq;
 }
 
-void explain_size(char *buffer, size_t size, uint64_t bytes) {
+/* "512 MiB" */
+static void explain_size(char *buffer, size_t size, uint64_t bytes) {
         static const char units[] = "KMGT";
         size_t unit = 0;
 

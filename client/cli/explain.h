@@ -47,9 +47,6 @@ struct values {
 #define EXPLAIN_VALUES_SIZE 320
 void explain_values(char buffer[EXPLAIN_VALUES_SIZE], const struct values *values);
 
-/* "512 MiB" */
-void explain_size(char *buffer, size_t size, uint64_t bytes);
-
 /* Adds "memlock_bytes", "cpu_latency_us" and so on; null what is not held. @answer may be NULL. */
 void explain_resources_json(json_object *object, const struct rtgrant_answer *answer);
 

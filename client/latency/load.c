@@ -222,18 +222,18 @@ static void run_command(const char *directory, const char *command) {
 }
 
 static const struct load loads[] = {
-        { "none", "nothing", NULL, 0 },
-        { "cpu", "a busy loop for each CPU", run_cpu, 0 },
-        { "proc", "reading all of /proc", run_proc, 0 },
-        { "disk-write", "writing 64 MiB to disk", run_disk_write, 1 },
-        { "disk-copy", "copying 64 MiB on disk", run_disk_copy, 1 },
-        { "disk-read", "reading 64 MiB from disk", run_disk_read, 1 },
-        { "memory", "getting, filling and freeing 64 MiB", run_memory, 0 },
-        { "fork", "processes that begin and end, 4 at a time", run_fork, 0 },
-        { "network", "a connection over loopback", run_network, 0 },
+        { "none", "nothing", NULL },
+        { "cpu", "a busy loop for each CPU", run_cpu },
+        { "proc", "reading all of /proc", run_proc },
+        { "disk-write", "writing 64 MiB to disk", run_disk_write },
+        { "disk-copy", "copying 64 MiB on disk", run_disk_copy },
+        { "disk-read", "reading 64 MiB from disk", run_disk_read },
+        { "memory", "getting, filling and freeing 64 MiB", run_memory },
+        { "fork", "processes that begin and end, 4 at a time", run_fork },
+        { "network", "a connection over loopback", run_network },
 };
 
-const struct load load_command = { "with", "a command of yours", run_command, 1 };
+const struct load load_command = { "with", "a command of yours", run_command };
 
 const struct load *load_by_index(size_t index) {
         return index < ELEMENTS(loads) ? &loads[index] : NULL;

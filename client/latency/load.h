@@ -16,7 +16,6 @@ struct load {
         const char *name;
         const char *text;                                        /* what it does, for people */
         void (*run)(const char *directory, const char *command); /* in a child; never returns */
-        int uses_disk;
 };
 
 /* In the order of a series; NULL past the last. @index from 0. */

@@ -7,7 +7,7 @@
 
 #include "client/cli/cleanup.h"
 
-const uint32_t within_ns[WITHIN_BANDS] = { 100000, 200000, 1000000, 2000000 };
+static const uint32_t within_ns[WITHIN_BANDS] = { 100000, 200000, 1000000, 2000000 };
 
 static int compare(const void *a, const void *b) {
         uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
@@ -15,7 +15,8 @@ static int compare(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-uint32_t stats_percentile(const uint32_t *sorted, size_t n, unsigned per_mille) {
+/* The smallest of @sorted that at least @per_mille of 1000 are not above; 0 if @n is 0. */
+static uint32_t stats_percentile(const uint32_t *sorted, size_t n, unsigned per_mille) {
         size_t rank = (n * per_mille + 999) / 1000;
 
         if (n == 0)

@@ -14,8 +14,7 @@ struct sample {
         uint32_t done_ns; /* from the time it should have woken up until its work was done */
 };
 
-#define WITHIN_BANDS 4
-extern const uint32_t within_ns[WITHIN_BANDS]; /* 0.1, 0.2, 1, 2 ms */
+#define WITHIN_BANDS 4 /* 0.1, 0.2, 1, 2 ms */
 
 struct stats {
         size_t n;
@@ -29,9 +28,6 @@ struct stats {
 /* @deadline_ns from the time of the wake-up. Errors: -ENOMEM. */
 int stats_compute(const struct sample *samples, size_t n, uint64_t period_ns, uint64_t deadline_ns,
                   struct stats *ret);
-
-/* The smallest of @sorted that at least @per_mille of 1000 are not above; 0 if @n is 0. */
-uint32_t stats_percentile(const uint32_t *sorted, size_t n, unsigned per_mille);
 
 /*
  * Log-linear: four buckets for each doubling, so that none is wider than a quarter of its value.

@@ -74,7 +74,7 @@ int block_find(const char *block, char ret[WIRE_DEVICE_SIZE]) {
         if (!strchr(block, '/')) {
                 if (block[0] == '\0' || strlen(block) >= WIRE_DEVICE_SIZE)
                         return -EINVAL;
-                memcpy(ret, block, strlen(block));
+                memcpy(ret, block, strlen(block) + 1);
                 return 0;
         }
 

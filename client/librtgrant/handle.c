@@ -10,7 +10,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-uint64_t clock_now_ns(void) {
+static uint64_t clock_now_ns(void) {
         struct timespec now;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &now);

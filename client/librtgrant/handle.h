@@ -131,7 +131,6 @@ void bound_forget(struct rtgrant *handle, const uint8_t id[WIRE_LEASE_ID_SIZE]);
 
 /* ---- time ---- */
 
-uint64_t clock_now_ns(void);
 uint64_t deadline_from_now(int timeout_ms);
 
 /* Rounded up; 0 when it has passed. */

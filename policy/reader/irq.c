@@ -22,17 +22,11 @@ static bool is_device(const char *value) {
         return false;
 }
 
-static bool fault(const struct value_context *context, const char *value, const char *expected) {
-        report_fault(context->report, context->at, "%s=%s: %s", context->key->name,
-                     excerpt(value, strlen(value)).text, expected);
-        return false;
-}
-
 bool parse_irq_device(const struct value_context *context, const char *value, void *base) {
         struct irq_rule *irq = base;
 
         if (value[0] != '\0' && (!is_device(value) || strpbrk(value, " \t")))
-                return fault(context, value, "not " DEVICE_FORMS);
+                return value_fault(context, value, "not " DEVICE_FORMS);
         irq->device = g_string_chunk_insert_const(context->strings, value);
         return true;
 }
@@ -48,9 +42,10 @@ bool parse_irq_priority(const struct value_context *context, const char *value, 
              !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10, 1,
                                          POLICY_PRIORITY_CEILING, &high, NULL) ||
              low > high))
-                return fault(context, value,
-                             "not LOW-HIGH, LOW <= HIGH, nor one number, from 1 to " G_STRINGIFY(
-                                     POLICY_PRIORITY_CEILING) ", nor none");
+                return value_fault(
+                        context, value,
+                        "not LOW-HIGH, LOW <= HIGH, nor one number, from 1 to " G_STRINGIFY(
+                                POLICY_PRIORITY_CEILING) ", nor none");
 
         role->resources[RESOURCE_IRQ] = (struct resource_band){
                 .given = high > 0,
@@ -70,11 +65,12 @@ bool parse_irq_devices(const struct value_context *context, const char *value, v
                 if ((*word)[0] == '\0')
                         continue;
                 if (strcmp(*word, "sound") != 0 && !is_device(*word))
-                        return fault(context, *word, "neither sound nor " DEVICE_FORMS);
+                        return value_fault(context, *word, "neither sound nor " DEVICE_FORMS);
                 g_ptr_array_add(devices, g_string_chunk_insert_const(context->strings, *word));
         }
         if (devices->len > DEVICES_MAX)
-                return fault(context, value, "more than " G_STRINGIFY(DEVICES_MAX) " devices");
+                return value_fault(context, value,
+                                   "more than " G_STRINGIFY(DEVICES_MAX) " devices");
 
         array = g_new0(char *, devices->len + 1);
         for (guint i = 0; i < devices->len; i++)
@@ -90,8 +86,8 @@ bool parse_cpus(const struct value_context *context, const char *value, void *ba
 
         if (strcmp(value, "none") != 0 &&
             (cpus_parse(value, &cpus) < 0 || cpus_is_empty(&cpus)))
-                return fault(context, value,
-                             "not CPUs as in 0-2,5, from 0 to 1023, nor none");
+                return value_fault(context, value,
+                                   "not CPUs as in 0-2,5, from 0 to 1023, nor none");
 
         *(struct cpus *) (void *) ((char *) base + context->key->offset) = cpus;
         return true;

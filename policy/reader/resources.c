@@ -13,12 +13,6 @@
 #define SECTORS_KB_MAX 65536
 #define SCHEDULER_MAX 15 /* bytes, as the kernel */
 
-static bool fault(const struct value_context *context, const char *value, const char *expected) {
-        report_fault(context->report, context->at, "%s=%s: %s", context->key->name,
-                     excerpt(value, strlen(value)).text, expected);
-        return false;
-}
-
 static uint64_t ram_bytes(void) {
         long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
@@ -62,7 +56,7 @@ bool parse_size(const struct value_context *context, const char *value, void *ba
         uint64_t bytes;
 
         if (!size_from_string(value, &bytes))
-                return fault(context, value, size_expected);
+                return value_fault(context, value, size_expected);
 
         *(uint64_t *) ((char *) base + context->key->offset) = bytes;
         return true;
@@ -73,7 +67,7 @@ bool parse_memlock(const struct value_context *context, const char *value, void 
         uint64_t bytes;
 
         if (!size_from_string(value, &bytes))
-                return fault(context, value, size_expected);
+                return value_fault(context, value, size_expected);
 
         role->resources[RESOURCE_MEMLOCK] = (struct resource_band) {
                 .given = bytes > 0,
@@ -100,10 +94,11 @@ bool parse_cpu_latency(const struct value_context *context, const char *value, v
 
         if (strcmp(value, "none") != 0) {
                 if (!g_str_has_suffix(number, "us"))
-                        return fault(context, value, "not a number of microseconds (10us) nor none");
+                        return value_fault(context, value,
+                                           "not a number of microseconds (10us) nor none");
                 number[strlen(number) - 2] = '\0';
                 if (!number_from_string(number, LATENCY_US_MAX, &band.low))
-                        return fault(context, value, "not 1us to 1000000us, nor none");
+                        return value_fault(context, value, "not 1us to 1000000us, nor none");
                 band.given = true;
         }
 
@@ -120,9 +115,10 @@ bool parse_block_queue(const struct value_context *context, const char *value, v
                 if (!ends[0] || !number_from_string(ends[0], SECTORS_KB_MAX, &band.low) ||
                     !number_from_string(ends[1] ? ends[1] : ends[0], SECTORS_KB_MAX, &band.high) ||
                     band.low > band.high)
-                        return fault(context, value,
-                                     "not LOW-HIGH in KiB, LOW <= HIGH, from 1 to "
-                                     G_STRINGIFY(SECTORS_KB_MAX) ", nor none");
+                        return value_fault(
+                                context, value,
+                                "not LOW-HIGH in KiB, LOW <= HIGH, from 1 to " G_STRINGIFY(
+                                        SECTORS_KB_MAX) ", nor none");
                 band.given = true;
         }
 
@@ -135,7 +131,8 @@ bool parse_block_scheduler(const struct value_context *context, const char *valu
 
         if (strlen(value) > SCHEDULER_MAX ||
             strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-_") != strlen(value))
-                return fault(context, value, "not the name of a scheduler, as in mq-deadline");
+                return value_fault(context, value,
+                                   "not the name of a scheduler, as in mq-deadline");
 
         role->block_scheduler = g_string_chunk_insert_const(context->strings, value);
         return true;

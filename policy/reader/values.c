@@ -13,8 +13,7 @@ static void *field(const struct value_context *context, void *base) {
         return (char *) base + context->key->offset;
 }
 
-/* Always false, so that a parser can end with it. */
-static bool fault(const struct value_context *context, const char *value, const char *expected) {
+bool value_fault(const struct value_context *context, const char *value, const char *expected) {
         report_fault(context->report, context->at, "%s=%s: %s%s", context->key->name,
                      excerpt(value, strlen(value)).text, expected,
                      strchr(value, '#') ? "; a comment needs a line of its own" : "");
@@ -24,7 +23,7 @@ static bool fault(const struct value_context *context, const char *value, const 
 static bool fault_range(const struct value_context *context, const char *value, const char *what) {
         g_autofree char *expected = g_strdup_printf("not %s %s", what, context->key->range);
 
-        return fault(context, value, expected);
+        return value_fault(context, value, expected);
 }
 
 bool parse_count(const struct value_context *context, const char *value, void *base) {
@@ -83,7 +82,7 @@ bool parse_time(const struct value_context *context, const char *value, void *ba
         uint64_t us;
 
         if (!time_from_string(value, &us))
-                return fault(context, value, "not a number with a unit: us, ms, s, min or h");
+                return value_fault(context, value, "not a number with a unit: us, ms, s, min or h");
         if (us < key->min || us > key->max || us % key->unit_us != 0)
                 return fault_range(context, value, "a time from");
 
@@ -98,7 +97,7 @@ bool parse_bool(const struct value_context *context, const char *value, void *ba
         if (!yes && strcmp(value, key->no) != 0) {
                 g_autofree char *expected = g_strdup_printf("neither %s nor %s", key->yes, key->no);
 
-                return fault(context, value, expected);
+                return value_fault(context, value, expected);
         }
 
         *(bool *) field(context, base) = yes;
@@ -109,7 +108,7 @@ bool parse_realtime_policy(const struct value_context *context, const char *valu
         bool fifo = strcmp(value, "fifo") == 0;
 
         if (!fifo && strcmp(value, "rr") != 0)
-                return fault(context, value, "neither rr nor fifo");
+                return value_fault(context, value, "neither rr nor fifo");
 
         *(int *) field(context, base) = fifo ? SCHED_FIFO : SCHED_RR;
         return true;
@@ -135,13 +134,13 @@ bool parse_log_level(const struct value_context *context, const char *value, voi
                         return true;
                 }
 
-        return fault(context, value, "none of err, warning, notice, info, debug");
+        return value_fault(context, value, "none of err, warning, notice, info, debug");
 }
 
 /* Only the form: the role may come in a later file. */
 bool parse_role_name(const struct value_context *context, const char *value, void *base) {
         if (value[0] != '\0' && !role_name_is_valid(value, strlen(value)))
-                return fault(context, value, "not the name of a role");
+                return value_fault(context, value, "not the name of a role");
 
         return true;
 }
@@ -178,11 +177,11 @@ bool parse_policies(const struct value_context *context, const char *value, void
         unsigned bits = 0;
 
         if (!words[0])
-                return fault(context, value, expected);
+                return value_fault(context, value, expected);
 
         for (size_t i = 0; words[i]; i++) {
                 if (policy_bits(words[i]) == 0)
-                        return fault(context, value, expected);
+                        return value_fault(context, value, expected);
                 bits |= policy_bits(words[i]);
         }
 
@@ -208,9 +207,10 @@ bool parse_band(const struct value_context *context, const char *value, void *ba
         if (strcmp(value, "none") != 0 &&
             (!ends[0] || !priority_from_string(ends[0], &low) ||
              !priority_from_string(ends[1] ? ends[1] : ends[0], &high) || low > high))
-                return fault(context, value,
-                             "not LOW-HIGH, LOW <= HIGH, nor one number, from 1 to "
-                             G_STRINGIFY(POLICY_PRIORITY_CEILING) ", nor none");
+                return value_fault(
+                        context, value,
+                        "not LOW-HIGH, LOW <= HIGH, nor one number, from 1 to " G_STRINGIFY(
+                                POLICY_PRIORITY_CEILING) ", nor none");
 
         role->priority_min = low;
         role->priority_max = high;
@@ -222,7 +222,7 @@ bool parse_nice(const struct value_context *context, const char *value, void *ba
         gint64 n;
 
         if (!g_ascii_string_to_signed(value, 10, -20, 0, &n, NULL))
-                return fault(context, value, "not a number from -20 to 0");
+                return value_fault(context, value, "not a number from -20 to 0");
 
         role->nice_min = (int) n;
         return true;
@@ -234,9 +234,9 @@ static bool parse_ids(const struct value_context *context, const char *value, vo
 
         /* An unknown name is only warned of, and a comma would hide in one. */
         if (strchr(value, ','))
-                return fault(context, value, "names are separated by blanks, not by commas");
+                return value_fault(context, value, "names are separated by blanks, not by commas");
         if (strchr(value, '#'))
-                return fault(context, value, "not a list of names");
+                return value_fault(context, value, "not a list of names");
 
         if (!id_list_read(context, source, value, &list))
                 return false;
@@ -261,9 +261,10 @@ bool parse_action(const struct value_context *context, const char *value, void *
 
         if (length > 0 && (length > ACTION_MAX || strspn(value, letters) != length ||
                            !strchr(value, '.')))
-                return fault(context, value,
-                             "not an action of polkit: letters, digits, - and at least one dot, "
-                             "at most " G_STRINGIFY(ACTION_MAX) " bytes");
+                return value_fault(
+                        context, value,
+                        "not an action of polkit: letters, digits, - and at least one dot, "
+                        "at most " G_STRINGIFY(ACTION_MAX) " bytes");
 
         role->action = g_string_chunk_insert_const(context->strings, value);
         return true;

@@ -9,6 +9,9 @@
 
 #include "policy/reader/keys.h"
 
+/* Reports that @value is not what is @expected. False, so that a parser can end with it. */
+bool value_fault(const struct value_context *context, const char *value, const char *expected);
+
 bool parse_count(const struct value_context *context, const char *value, void *base);
 bool parse_percent(const struct value_context *context, const char *value, void *base);
 bool parse_time(const struct value_context *context, const char *value, void *base);

@@ -10,12 +10,6 @@
 #define WORDS_MAX 64
 #define WORD_LENGTH_MAX 255
 
-static bool fault(const struct value_context *context, const char *value, const char *expected) {
-        report_fault(context->report, context->at, "%s=%s: %s", context->key->name,
-                     excerpt(value, strlen(value)).text, expected);
-        return false;
-}
-
 bool parse_count_or_none(const struct value_context *context, const char *value, void *base) {
         if (value[0] != '\0')
                 return parse_count(context, value, base);
@@ -45,8 +39,9 @@ bool parse_sessions(const struct value_context *context, const char *value, void
                         if (strcmp(words[i], states[j].name) == 0)
                                 found = states[j].bits;
                 if (found == 0)
-                        return fault(context, value,
-                                     "not active, inactive, remote and none (blanks between)");
+                        return value_fault(
+                                context, value,
+                                "not active, inactive, remote and none (blanks between)");
                 bits |= found;
         }
 
@@ -68,7 +63,7 @@ bool parse_rttime(const struct value_context *context, const char *value, void *
                         return true;
                 }
 
-        return fault(context, value, "none of supervise, keep, require");
+        return value_fault(context, value, "none of supervise, keep, require");
 }
 
 /* "*" stands for any end, and nowhere else. */
@@ -85,11 +80,12 @@ bool parse_words(const struct value_context *context, const char *value, void *b
         const char **kept;
 
         if (list.n_words > WORDS_MAX)
-                return fault(context, value, "more than " G_STRINGIFY(WORDS_MAX) " words");
+                return value_fault(context, value, "more than " G_STRINGIFY(WORDS_MAX) " words");
         for (size_t i = 0; i < list.n_words; i++)
                 if (!word_is_sound(words[i]))
-                        return fault(context, value,
-                                     "not words with blanks between, * only at the end of one");
+                        return value_fault(
+                                context, value,
+                                "not words with blanks between, * only at the end of one");
 
         kept = g_new0(const char *, list.n_words + 1);
         g_ptr_array_add(context->blocks, kept);

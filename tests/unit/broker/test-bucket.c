@@ -10,7 +10,6 @@ enum act {
         TAKE,           /* @result: whether there was one */
         TOKENS,         /* @result: how many */
         WAIT,           /* for @value tokens; @result: µs */
-        GIVE_BACK,
         CHANGE_BURST,   /* to @value */
         CHANGE_REFILL,  /* to @value µs */
 };
@@ -65,12 +64,6 @@ static const struct bucket_case cases[] = {
             { WAIT, 0, 4294967295, 1000 } } },
         { "after the wait there is one", 1, 777, 0,
           { { TAKE, 0, 0, 1 }, { WAIT, 100, 1, 677 }, { TAKE, 776, 0, 0 }, { TAKE, 777, 0, 1 } } },
-        { "given back", 2, 1000, 0,
-          { { TAKE, 0, 0, 1 }, { TAKE, 0, 0, 1 }, { GIVE_BACK, 0, 0, 0 }, { TOKENS, 0, 0, 1 },
-            { TAKE, 0, 0, 1 }, { TAKE, 0, 0, 0 } } },
-        { "given back to a full one", 2, 1000, 0,
-          { { GIVE_BACK, 0, 0, 0 }, { TOKENS, 0, 0, 2 }, { TAKE, 0, 0, 1 }, { GIVE_BACK, 0, 0, 0 },
-            { GIVE_BACK, 0, 0, 0 }, { TOKENS, 0, 0, 2 } } },
         { "a clock that stands still", 1, 1, 5000,
           { { TAKE, 5000, 0, 1 }, { TAKE, 5000, 0, 0 }, { TOKENS, 5000, 0, 0 },
             { WAIT, 5000, 1, 1 } } },
@@ -114,9 +107,6 @@ static void test_bucket(void **state) {
                 case WAIT:
                         assert_int_equal(bucket_wait_us(&bucket, (unsigned) s->value, s->now_us),
                                          s->result);
-                        break;
-                case GIVE_BACK:
-                        bucket_give_back(&bucket);
                         break;
                 case CHANGE_BURST:
                         bucket_change(&bucket, (unsigned) s->value, bucket.refill_us, s->now_us);

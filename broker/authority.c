@@ -51,6 +51,7 @@ struct flight {
         char *cancellation;             /* owned; how polkit knows the question; NULL before it is asked */
         char *action;                   /* owned */
         bool interactive;
+        bool user_is_asked;             /* polkit wants a password, and may ask for it now */
         bool landing;                   /* its askers are being told */
         GCancellable *cancellable;      /* owned */
         sd_event_source *limit;         /* owned */
@@ -66,6 +67,7 @@ struct authority_check {
 
 struct remembered {
         enum authority_answer answer;
+        bool by_user;           /* who was asked for a password */
         uint64_t until_us;
 };
 
@@ -85,11 +87,16 @@ struct authority {
         uint64_t n_asked;
 };
 
+/* Until then the call keeps the connection, which a reload may be about to give up. */
+static void on_called_off(GObject *source, GAsyncResult *async, gpointer userdata) {
+        g_autoptr(GVariant) ignored = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), async, NULL);
+}
+
 /* So that a user who is being asked need not answer any more. */
 static void flight_call_off(struct flight *flight) {
         g_dbus_connection_call(flight->authority->bus, POLKIT_NAME, POLKIT_PATH, POLKIT_INTERFACE,
                                "CancelCheckAuthorization", g_variant_new("(s)", flight->cancellation), NULL,
-                               G_DBUS_CALL_FLAGS_NO_AUTO_START, -1, NULL, NULL, NULL);
+                               G_DBUS_CALL_FLAGS_NO_AUTO_START, -1, NULL, on_called_off, NULL);
 }
 
 static void flight_free(gpointer data) {
@@ -132,7 +139,8 @@ static void flight_remove(struct flight *flight) {
         count_pending(flight->authority, flight->quota_uid, -1);
 }
 
-static void keep_answer(struct authority *authority, const char *key, enum authority_answer answer) {
+static void keep_answer(struct flight *flight, enum authority_answer answer) {
+        struct authority *authority = flight->authority;
         struct remembered *remembered;
 
         if (g_hash_table_size(authority->answers) >= ANSWERS_MAX)
@@ -141,10 +149,11 @@ static void keep_answer(struct authority *authority, const char *key, enum autho
         remembered = g_new(struct remembered, 1);
         *remembered = (struct remembered) {
                 .answer = answer,
+                .by_user = flight->user_is_asked,
                 .until_us = broker_now_us(authority->broker) +
                             (answer == AUTHORITY_YES ? KEEP_YES_US : KEEP_OTHERS_US),
         };
-        (void) g_hash_table_replace(authority->answers, g_strdup(key), remembered);
+        (void) g_hash_table_replace(authority->answers, g_strdup(flight->key), remembered);
 }
 
 static void flight_land(struct flight *flight, enum authority_answer answer) {
@@ -152,7 +161,7 @@ static void flight_land(struct flight *flight, enum authority_answer answer) {
 
         flight->landing = true;
         flight_remove(flight);
-        keep_answer(flight->authority, flight->key, answer);
+        keep_answer(flight, answer);
         while ((check = g_queue_peek_head(&flight->checks))) {
                 g_queue_unlink(&flight->checks, &check->in_flight);
                 check->done(answer, check->userdata);
@@ -177,17 +186,37 @@ static void complain(struct authority *authority, const char *what) {
 static int on_limit(sd_event_source *source, uint64_t usec, void *userdata) {
         struct flight *flight = userdata;
 
+        if (flight->user_is_asked) {
+                flight_land(flight, AUTHORITY_UNANSWERED);
+                return 0;
+        }
         complain(flight->authority, "it did not answer in time");
         flight_land(flight, AUTHORITY_FAILED);
         return 0;
 }
+
+static enum authority_answer read_answer(const struct flight *flight, GVariant *result) {
+        g_autoptr(GVariant) details = NULL;
+        gboolean authorized = FALSE, challenge = FALSE;
+
+        g_variant_get(result, "((bb@a{ss}))", &authorized, &challenge, &details);
+        if (authorized)
+                return AUTHORITY_YES;
+        if (challenge)
+                return flight->user_is_asked ? AUTHORITY_NO_AGENT : AUTHORITY_CHALLENGE;
+        if (g_variant_lookup(details, "polkit.dismissed", "&s", NULL))
+                return AUTHORITY_DISMISSED;
+        return flight->user_is_asked ? AUTHORITY_REJECTED : AUTHORITY_NO;
+}
+
+static void flight_start(struct flight *flight);
 
 static void on_checked(GObject *source, GAsyncResult *async, gpointer userdata) {
         g_autoptr(GVariant) result = NULL;
         g_autoptr(GError) error = NULL;
         g_autofree struct ticket *ticket = userdata;
         struct flight *flight = ticket->flight;
-        gboolean authorized = FALSE;
+        enum authority_answer answer;
 
         result = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), async, &error);
         if (!flight)
@@ -200,14 +229,22 @@ static void on_checked(GObject *source, GAsyncResult *async, gpointer userdata) 
                 return;
         }
 
-        g_variant_get(result, "((bba{ss}))", &authorized, NULL, NULL);
-        flight_land(flight, authorized ? AUTHORITY_YES : AUTHORITY_NO);
+        answer = read_answer(flight, result);
+        if (answer == AUTHORITY_CHALLENGE && flight->interactive) {
+                flight->user_is_asked = true;
+                flight_start(flight);
+                return;
+        }
+        flight_land(flight, answer);
 }
 
-/* Not by libpolkit, which takes an answer of another type than it should have for one, and crashes. */
+/*
+ * Not by libpolkit, which takes an answer of another type than it should have for one, and crashes.
+ * First without the user, since after that polkit does not tell a wrong password from a plain no.
+ */
 static void flight_start(struct flight *flight) {
-        guint32 flags = flight->interactive ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
-                                            : POLKIT_CHECK_AUTHORIZATION_FLAGS_NONE;
+        guint32 flags = flight->user_is_asked ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
+                                              : POLKIT_CHECK_AUTHORIZATION_FLAGS_NONE;
 
         flight->cancellation = g_strdup_printf("%" PRIu64, ++flight->authority->n_asked);
         flight->ticket = g_new(struct ticket, 1);
@@ -220,8 +257,18 @@ static void flight_start(struct flight *flight) {
                                flight->cancellable, on_checked, flight->ticket);
 }
 
+static gboolean is_by_rules(gpointer key, gpointer value, gpointer userdata) {
+        return !((const struct remembered *) value)->by_user;
+}
+
+/*
+ * Rules; or an agent came or left, as that does which a program has for its one question and ends
+ * before it goes on: what was proven to that stays so for its minute.
+ */
 static void on_changed(PolkitAuthority *polkit, gpointer userdata) {
-        authority_forget(userdata);
+        struct authority *authority = userdata;
+
+        (void) g_hash_table_foreach_remove(authority->answers, is_by_rules, NULL);
 }
 
 static void authority_disconnect(struct authority *authority) {
@@ -372,7 +419,7 @@ struct authority *authority_free(struct authority *authority) {
         return NULL;
 }
 
-enum authority_answer authority_remember(struct authority *authority, const struct authority_question *question) {
+static enum authority_answer remember(struct authority *authority, const struct authority_question *question) {
         g_autofree char *key = question_key(question);
         const struct remembered *remembered;
 
@@ -381,6 +428,15 @@ enum authority_answer authority_remember(struct authority *authority, const stru
                 return AUTHORITY_UNASKED;
 
         return remembered->answer;
+}
+
+enum authority_answer authority_remember(struct authority *authority, const struct authority_question *question) {
+        struct authority_question of_user = *question;
+        enum authority_answer answer = remember(authority, question);
+
+        /* What the user was asked need not be asked again where that is not allowed. */
+        of_user.interactive = true;
+        return answer == AUTHORITY_UNASKED ? remember(authority, &of_user) : answer;
 }
 
 void authority_forget(struct authority *authority) {

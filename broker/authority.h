@@ -7,8 +7,8 @@
  *
  * Whatever goes wrong is an answer: AUTHORITY_FAILED if polkit is gone, hangs beyond our own time
  * limit or errs, AUTHORITY_OVERRUN if too many questions are on their way already. Answers are kept
- * for a while, until polkit says that its rules changed, a session changes or the policy is read
- * anew.
+ * for a while, until polkit says that its rules changed (but for what a user proved with a password),
+ * a session changes or the policy is read anew.
  */
 
 #include <stdbool.h>

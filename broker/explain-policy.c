@@ -7,6 +7,7 @@
 
 #include "broker/cleanup.h"
 #include "broker/explain.h"
+#include "broker/explain-authority.h"
 #include "broker/resource.h"
 #include "broker/sched-values.h"
 #include "broker/text.h"
@@ -94,72 +95,6 @@ static void explain_who(struct wire_explanation *ret, const struct refusal *refu
                 HELP("an administrator can set UserNamespaces=yes in [Broker]; quotas are then "
                      "those of the "
                      "namespace's owner");
-                break;
-        default:
-                break;
-        }
-}
-
-static const char *session_words(enum session_state state) {
-        switch (state) {
-        case SESSION_REMOTE:
-                return "it came from afar, by ssh or the like";
-        case SESSION_INACTIVE:
-                return "its session is not the one in front";
-        default:
-                return "it has no login session at all, as cron jobs and services";
-        }
-}
-
-static void explain_authority(struct wire_explanation *ret, const struct refusal *refusal,
-                              const char *wanted) {
-        const struct role *role = refusal->decision->role;
-        const char *name = role ? role->name : "(none)";
-        const char *action = refusal->decision->about_resource
-                                     ? resource_action(refusal->decision->resource)
-                             : refusal->action ? refusal->action
-                             : role            ? role->action
-                                               : "(none)";
-        bool asked = role && refusal->decision->rule.line == role->rules[ROLE_KEY_ACTION].line;
-
-        switch (refusal->reason) {
-        case REASON_NOT_AUTHORIZED:
-                TEXT("user %u asked for %s in role %s; polkit does not allow it (action %s)",
-                     refusal->uid, wanted, name, action);
-                HELP("log in at the machine itself rather than by ssh, or ask an administrator to "
-                     "allow %s by a rule in /etc/polkit-1/rules.d/, or to add the user to a group "
-                     "that the role allows",
-                     action);
-                break;
-        case REASON_NO_ACTIVE_SESSION:
-                TEXT("user %u asked for %s in role %s; %s%s%s, and the user has no active session: %s",
-                     refusal->uid, wanted, name,
-                     asked ? "polkit does not allow it (action " : "no list allows it",
-                     asked ? action : "", asked ? ")" : "", session_words(refusal->session));
-                HELP("log in at the machine itself; or an administrator adds the user to a group "
-                     "that the role allows, or the kind of session to AllowSessions= of [Role %s]",
-                     name);
-                break;
-        case REASON_AUTHORITY_UNAVAILABLE:
-                TEXT("user %u asked for %s in role %s; polkit should decide, and did not answer "
-                     "(action %s)",
-                     refusal->uid, wanted, name, action);
-                HELP("an administrator can look at systemctl status polkit; users and groups that "
-                     "[Role %s] allows do not depend on it",
-                     name);
-                break;
-        case REASON_AUTHORITY_BUSY:
-                TEXT("user %u asked for %s in role %s; polkit should decide, and has too many "
-                     "questions to answer already (action %s)",
-                     refusal->uid, wanted, name, action);
-                HELP("answer those that wait for a password, or try again in a moment");
-                break;
-        case REASON_NEEDS_AUTHORIZATION:
-                TEXT("user %u may have %s in role %s if polkit allows it (action %s)", refusal->uid,
-                     wanted, name, action);
-                HELP("ask in earnest, and polkit decides; pkaction --verbose --action-id %s shows "
-                     "whom it allows",
-                     action);
                 break;
         default:
                 break;

@@ -12,7 +12,7 @@
 #include "broker/config.h"
 #include "broker/connection.h"
 #include "broker/decide.h"
-#include "broker/explain.h"
+#include "broker/explain-authority.h"
 #include "broker/method-rows.h"
 #include "broker/observe-method.h"
 #include "broker/reload.h"
@@ -39,9 +39,9 @@ enum administers {
         ADMINISTERS_ASK, /* polkit, the question */
 };
 
-/* root in the initial namespaces, or who polkit lets. */
-static enum administers administers(const struct call *call, struct authority_question *question,
-                                    enum reason *ret_reason) {
+/* root in the initial namespaces, or who polkit lets. Who is none finds the reason in *answer. */
+static enum administers administers(const struct call *call, struct wire_answer *answer,
+                                    struct authority_question *question) {
         const struct authority_question about = {
                 .action = access_action(ACCESS_MANAGE),
                 .bus_name = call->bus_name,
@@ -54,23 +54,30 @@ static enum administers administers(const struct call *call, struct authority_qu
                 .role = "",
                 .policy = "other",
         };
-        enum authority_answer answer;
+        enum authority_answer said;
 
-        *ret_reason = REASON_ADMIN_ONLY;
         if (call->peer->admin)
                 return ADMINISTERS_YES;
 
-        answer = decide_without_role(call, &about);
-        if (answer == AUTHORITY_UNASKED) {
+        said = decide_without_role(call, &about);
+        switch (said) {
+        case AUTHORITY_YES:
+                return ADMINISTERS_YES;
+        case AUTHORITY_UNASKED:
                 *question = about;
                 return ADMINISTERS_ASK;
+        case AUTHORITY_FAILED:
+                answer->reason = REASON_AUTHORITY_UNAVAILABLE;
+                break;
+        case AUTHORITY_OVERRUN:
+                answer->reason = REASON_AUTHORITY_BUSY;
+                break;
+        default:
+                answer->reason = REASON_ADMIN_ONLY;
+                (void) explain_answer(&answer->explanation, "only an administrator may do this", said,
+                                      about.action);
         }
-
-        if (answer == AUTHORITY_FAILED)
-                *ret_reason = REASON_AUTHORITY_UNAVAILABLE;
-        if (answer == AUTHORITY_OVERRUN)
-                *ret_reason = REASON_AUTHORITY_BUSY;
-        return answer == AUTHORITY_YES ? ADMINISTERS_YES : ADMINISTERS_NO;
+        return ADMINISTERS_NO;
 }
 
 static size_t answer_reason(const union wire_request *request, union wire_response *ret,
@@ -111,14 +118,18 @@ static size_t method_hello(const struct call *call, const union wire_request *re
                            union wire_response *ret, struct authority_question *ret_question) {
         struct broker *broker = call->broker;
         struct wire_hello_reply *hello = &ret->hello;
+        bool may_ask = request->hello.flags & WIRE_HELLO_MAY_ASK;
+        struct call asking = *call;
         enum administers may;
-        enum reason reason;
 
         if ((request->hello.flags & ~(uint64_t) WIRE_HELLO_FLAGS_ALL) != 0)
                 return answer_reason(request, ret, REASON_INVALID);
-        may = administers(call, ret_question, &reason);
-        if (may == ADMINISTERS_ASK && (request->hello.flags & WIRE_HELLO_ADMIN))
+        asking.interactive |= may_ask;
+        may = administers(&asking, &ret->answer, ret_question);
+        if (may == ADMINISTERS_ASK && (request->hello.flags & (WIRE_HELLO_ADMIN | WIRE_HELLO_MAY_ASK)))
                 return 0;
+        if (may == ADMINISTERS_NO && may_ask)
+                return answer_reason(request, ret, (enum reason) ret->answer.reason);
 
         *hello = (struct wire_hello_reply){
                 .state = (broker->self.broken != REASON_NONE ? WIRE_STATE_DEGRADED : 0) |
@@ -276,15 +287,16 @@ static size_t method_list(const struct call *call, const union wire_request *req
         struct lease *lease;
         uint64_t seq = request->list.after;
         enum administers may = ADMINISTERS_YES;
-        enum reason reason = REASON_NONE;
         unsigned n = 0;
 
         if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0)
                 return answer_reason(request, ret, REASON_INVALID);
         if (all)
-                may = administers(call, ret_question, &reason);
+                may = administers(call, &ret->answer, ret_question);
         if (may != ADMINISTERS_YES)
-                return may == ADMINISTERS_ASK ? 0 : answer_reason(request, ret, reason);
+                return may == ADMINISTERS_ASK
+                               ? 0
+                               : answer_reason(request, ret, (enum reason) ret->answer.reason);
 
         memset(list, 0, offsetof(struct wire_list_reply, leases));
         list->lease_size = sizeof(struct wire_lease);
@@ -309,15 +321,16 @@ static size_t method_watch(const struct call *call, const union wire_request *re
                            union wire_response *ret, struct authority_question *ret_question) {
         bool all = request->list.flags & WIRE_LIST_ALL;
         enum administers may = ADMINISTERS_YES;
-        enum reason reason = REASON_NONE;
 
         if ((request->list.flags & ~(uint64_t) WIRE_LIST_FLAGS_ALL) != 0 ||
             request->list.after != 0)
                 return answer_reason(request, ret, REASON_INVALID);
         if (all)
-                may = administers(call, ret_question, &reason);
+                may = administers(call, &ret->answer, ret_question);
         if (may != ADMINISTERS_YES)
-                return may == ADMINISTERS_ASK ? 0 : answer_reason(request, ret, reason);
+                return may == ADMINISTERS_ASK
+                               ? 0
+                               : answer_reason(request, ret, (enum reason) ret->answer.reason);
         /* on the bus the transport itself sends the events */
         if (!call->connection && call->transport != WIRE_TRANSPORT_BROKER1)
                 return answer_reason(request, ret, REASON_UNSUPPORTED);
@@ -454,7 +467,6 @@ size_t methods_call(const struct call *call, const union wire_request *request,
                     union wire_response *ret, struct authority_question *ret_question) {
         const struct method *method = &methods[request->header.verb];
         enum administers may = ADMINISTERS_YES;
-        enum reason reason = REASON_NONE;
 
         memset(&ret->answer, 0, sizeof(ret->answer));
 
@@ -462,11 +474,11 @@ size_t methods_call(const struct call *call, const union wire_request *request,
         if (call->authority == AUTHORITY_UNASKED && call->resources_answered == 0)
                 methods_charge(call, method->rate);
         if (method->access == ACCESS_MANAGE)
-                may = administers(call, ret_question, &reason);
+                may = administers(call, &ret->answer, ret_question);
         if (may == ADMINISTERS_ASK)
                 return 0;
         if (may == ADMINISTERS_NO) {
-                size_t size = answer_reason(request, ret, reason);
+                size_t size = answer_reason(request, ret, (enum reason) ret->answer.reason);
 
                 log_refusal(call, &ret->answer);
                 return size;

@@ -9,7 +9,7 @@
 
 #include "broker/connection.h"
 #include "broker/decide.h"
-#include "broker/explain.h"
+#include "broker/explain-authority.h"
 #include "broker/method-rows.h"
 #include "broker/observe.h"
 
@@ -19,8 +19,9 @@
         ((void) snprintf((explanation)->help, sizeof((explanation)->help), __VA_ARGS__))
 
 static void explain_no(const struct call *call, enum reason reason, const struct rule *rule,
-                            struct wire_explanation *e) {
+                       enum authority_answer said, struct wire_explanation *e) {
         unsigned uid = call->peer->uid;
+        char what[80];
 
         explain_wire(e, reason);
         if (rule->file)
@@ -34,7 +35,9 @@ static void explain_no(const struct call *call, enum reason reason, const struct
                 TEXT(e, "programs in a container may not see which others have a CPU");
                 HELP(e, "measure outside of it");
         }
-        if (reason == REASON_NOT_AUTHORIZED) {
+        (void) snprintf(what, sizeof(what), "user %u asked to see which programs have a CPU", uid);
+        if (reason == REASON_NOT_AUTHORIZED &&
+            !explain_answer(e, what, said, access_action(ACCESS_OBSERVE))) {
                 TEXT(e, "polkit does not let user %u see which programs have a CPU "
                         "(%s)", uid, access_action(ACCESS_OBSERVE));
                 HELP(e, "do it from a session at the machine itself and let it ask for a password, "
@@ -58,14 +61,8 @@ static bool admit(const struct call *call, bool interactive, struct wire_answer 
                 .role = "",
                 .policy = "other",
         };
-        static const enum reason reasons[] = {
-                [AUTHORITY_YES] = REASON_NONE,
-                [AUTHORITY_NO] = REASON_NOT_AUTHORIZED,
-                [AUTHORITY_FAILED] = REASON_AUTHORITY_UNAVAILABLE,
-                [AUTHORITY_OVERRUN] = REASON_AUTHORITY_BUSY,
-        };
         struct situation now = decide_situation(call, call->user);
-        enum authority_answer said;
+        enum authority_answer said = AUTHORITY_NO;
         enum reason reason = REASON_NONE;
         struct rule rule = { 0 };
 
@@ -76,11 +73,11 @@ static bool admit(const struct call *call, bool interactive, struct wire_answer 
                         *ret_question = about;
                         return false;
                 }
-                reason = reasons[said];
+                reason = authority_answer_reason(said);
         }
         answer->reason = reason;
         if (reason != REASON_NONE)
-                explain_no(call, reason, &rule, &answer->explanation);
+                explain_no(call, reason, &rule, said, &answer->explanation);
         return true;
 }
 
@@ -163,7 +160,7 @@ static enum reason still_admitted(const struct call *call, struct wire_explanati
                 return REASON_NONE;
 
         connection_set_observed(call->connection, -1);
-        explain_no(call, reason, &rule, e);
+        explain_no(call, reason, &rule, AUTHORITY_NO, e);
         return reason;
 }
 

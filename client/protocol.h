@@ -91,7 +91,8 @@ enum wire_acquire_flags {
 
 enum wire_hello_flags {
         WIRE_HELLO_ADMIN = 1 << 0,      /* polkit is asked whether the caller is an administrator */
-        WIRE_HELLO_FLAGS_ALL = (1 << 1) - 1,
+        WIRE_HELLO_MAY_ASK = 1 << 1,    /* and the user may be asked for a password; who is none is refused */
+        WIRE_HELLO_FLAGS_ALL = (1 << 2) - 1,
 };
 
 /* Ways a record to the broker may be too short: a shorter one than its fixed part is malformed. */

@@ -41,6 +41,7 @@ void report_help(void) {
               "      --irq DEVICE[=N] the interrupt threads of a device, at priority N: card:0\n"
               "      --lifetime S     for S seconds at most\n"
               "      --reason TEXT    shown by rtgrantctl list\n"
+              "      --ask            polkit may ask for a password\n"
               "      --dry-run        only say what would come of it\n"
               "      --socket PATH    where the broker listens (default: $RTGRANT_SOCKET, or\n"
               "                       /run/rtgrant/socket)\n"

@@ -234,6 +234,7 @@ static int run(int argc, char **argv) {
                 return status;
 
         run.broker.socket = run.options.socket;
+        run.broker.may_ask = run.options.ask;
         if (run.options.json && run.options.all_threads)
                 run.array = json_object_new_array();
         status = dispatch(&run);

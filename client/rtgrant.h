@@ -160,7 +160,8 @@ enum rtgrant_flags {
         RTGRANT_DRY_RUN = 1 << 0,       /**< answer, but change nothing */
         RTGRANT_CLAMP = 1 << 1,         /**< rather less than nothing; the answer says what */
         RTGRANT_MAY_ASK = 1 << 2,       /**< the user may be asked for a password: can take
-                                         *   27 s, whatever the time-out of rtgrant_open() */
+                                         *   27 s, whatever the time-out of rtgrant_open(), and 25
+                                         *   more for each of memory, latency, disk, interrupt */
         RTGRANT_DIRECT = 1 << 3,        /**< first try without the broker, as far as the caller's
                                          *   own rlimits or capabilities allow it; own process
                                          *   only, and not with RTGRANT_DRY_RUN */
@@ -516,6 +517,14 @@ int rtgrant_get_status(struct rtgrant *handle, struct rtgrant_status *ret_status
  * (action org.rtgrant.manage) without asking a user; else 0. Waits for polkit's answer, 2 s at most.
  */
 int rtgrant_is_admin(struct rtgrant *handle);
+
+/**
+ * The same, and polkit may ask the user for a password, which can take 27 s. After that the calling
+ * process is an administrator on this handle for a minute, and as long as polkit keeps it.
+ *
+ * Errors: -EPERM if it is none: ret_answer->reason, text and help say why. It may be NULL.
+ */
+int rtgrant_authenticate(struct rtgrant *handle, struct rtgrant_answer *ret_answer);
 
 /** One key of the policy in force; strings valid during the call. @origin: FILE:LINE, or "" if it
  *  is a built-in default. */

@@ -157,7 +157,7 @@ void polkit_part_remedy(const struct polkit_part *part, char *buffer, size_t siz
         if (strcmp(here, "yes") == 0)
                 (void) snprintf(buffer, size, "ask in earnest: polkit says yes");
         else if (strcmp(here, "no") != 0)
-                (void) snprintf(buffer, size, "ask in earnest, with %s password",
+                (void) snprintf(buffer, size, "ask in earnest, with --ask and %s password",
                                 strstr(here, "admin") ? "an administrator's" : "your");
         else if (part->implicit[POLKIT_ACTIVE] && strcmp(part->implicit[POLKIT_ACTIVE], "no") != 0)
                 (void) snprintf(buffer, size, "do it from a session at the machine itself (then %s)",

@@ -302,6 +302,7 @@ int ctl_why(struct ctl *ctl, char **argv) {
         if (o.all_threads)
                 return ctl_misuse("why: ask about one thread at a time, without -a");
 
+        o.ask = false; /* nothing is done: nobody need be asked */
         ctl->json = ctl->json || o.json;
         if (o.socket)
                 ctl->broker.socket = o.socket;

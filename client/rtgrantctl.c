@@ -26,6 +26,7 @@ enum {
         OPTION_ROOT,
         OPTION_ONCE,
         OPTION_CHECK,
+        OPTION_ASK,
 };
 
 static const struct option long_options[] = {
@@ -39,6 +40,7 @@ static const struct option long_options[] = {
         { "check", required_argument, NULL, OPTION_CHECK },
         { "sysroot", required_argument, NULL, OPTION_ROOT },
         { "once", no_argument, NULL, OPTION_ONCE },
+        { "ask", no_argument, NULL, OPTION_ASK },
         { 0 },
 };
 
@@ -48,6 +50,7 @@ struct command {
         bool takes_all;
         bool takes_user;
         bool takes_once;
+        bool takes_ask;         /* can be about what is others' */
         bool takes_machine;     /* --pid, --sysroot */
         bool takes_operands;
         bool parses;            /* its own command line */
@@ -55,12 +58,13 @@ struct command {
 
 static const struct command commands[] = {
         { "status", ctl_status },
-        { "list", ctl_list, .takes_all = true },
-        { "monitor", ctl_monitor, .takes_all = true },
-        { "top", ctl_top, .takes_all = true, .takes_once = true },
+        { "list", ctl_list, .takes_all = true, .takes_ask = true },
+        { "monitor", ctl_monitor, .takes_all = true, .takes_ask = true },
+        { "top", ctl_top, .takes_all = true, .takes_once = true, .takes_ask = true },
         { "why", ctl_why, .parses = true },
-        { "revoke", ctl_revoke, .takes_all = true, .takes_user = true, .takes_operands = true },
-        { "reload", ctl_reload },
+        { "revoke", ctl_revoke, .takes_all = true, .takes_user = true, .takes_operands = true,
+          .takes_ask = true },
+        { "reload", ctl_reload, .takes_ask = true },
         { "policy", ctl_policy },
         { "irq", ctl_irq, .parses = true },
         { "doctor", ctl_doctor, .takes_all = true, .takes_machine = true },
@@ -91,6 +95,7 @@ int ctl_help(void) {
               "  doctor --pid PID     and that process?\n"
               "  doctor --sysroot DIR the machine whose /proc, /sys, /etc were copied there\n"
               "\n"
+              "      --ask            for an administrator's commands polkit may ask for a password\n"
               "      --json           for scripts\n"
               "      --socket PATH    where the broker listens (default: $RTGRANT_SOCKET, or\n"
               "                       /run/rtgrant/socket)\n"
@@ -137,7 +142,8 @@ int ctl_fail(const struct ctl *ctl, int error, const struct rtgrant_answer *answ
         }
         if (error == -EPERM) {
                 fprintf(stderr, CTL_PROGRAM ": refused: this is for administrators only\n"
-                                            "  help: run it as root, or let polkit allow you org.rtgrant.manage\n");
+                                            "  help: run it as root, with --ask and an administrator's password, or "
+                                            "let polkit allow you org.rtgrant.manage\n");
                 return STATUS_REFUSED;
         }
 
@@ -149,10 +155,16 @@ int ctl_fail(const struct ctl *ctl, int error, const struct rtgrant_answer *answ
 }
 
 int ctl_connect(struct ctl *ctl) {
+        struct rtgrant_answer answer = { .size = sizeof(answer) };
         int r;
 
         r = broker_connect(&ctl->broker);
-        return r < 0 ? ctl_fail(ctl, r, NULL) : STATUS_DONE;
+        if (r < 0)
+                return ctl_fail(ctl, r, NULL);
+        if (ctl->broker.may_ask)
+                r = rtgrant_authenticate(ctl->broker.handle, &answer);
+        agent_stop(&ctl->broker.agent);
+        return r < 0 ? ctl_fail(ctl, r, &answer) : STATUS_DONE;
 }
 
 const char *ctl_lease_state(enum rtgrant_lease_state state) {
@@ -229,6 +241,9 @@ static int parse_options(struct ctl *ctl, bool stop_at_operand, int argc, char *
                 case OPTION_ONCE:
                         ctl->once = true;
                         break;
+                case OPTION_ASK:
+                        ctl->broker.may_ask = true;
+                        break;
                 default: /* getopt has said what is wrong */
                         fprintf(stderr, "Try '" CTL_PROGRAM " --help'.\n");
                         return STATUS_USAGE;
@@ -250,6 +265,8 @@ static int run_command(struct ctl *ctl, const struct command *command, int argc,
                 return ctl_misuse("--all is not for %s", command->name);
         if (ctl->once && !command->takes_once)
                 return ctl_misuse("--once is not for %s", command->name);
+        if (ctl->broker.may_ask && !command->takes_ask)
+                return ctl_misuse("--ask is not for %s", command->name);
         if (ctl->user && !command->takes_user)
                 return ctl_misuse("--user is not for %s", command->name);
         if ((ctl->pid || ctl->root) && !command->takes_machine)

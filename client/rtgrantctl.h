@@ -37,7 +37,7 @@ int ctl_check_policy(struct ctl *ctl, const char *path);
 int ctl_irq(struct ctl *ctl, char **argv);
 int ctl_doctor(struct ctl *ctl, char **argv);
 
-/* Connects, or says why not. Returns 0, or the exit status. */
+/* Connects, with --ask as an administrator, or says why not. Returns 0, or the exit status. */
 int ctl_connect(struct ctl *ctl);
 
 /* Whether the caller is an administrator: root, or as polkit says. */

@@ -102,9 +102,9 @@ enum reason policy_role_admits(const struct policy *policy, const struct role *r
                 enum reason reason = authority_reason(policy, role, now);
 
                 *ret_rule = rules[ROLE_KEY_ACTION];
-                /* The commonest cause of a no, and polkit does not say it. */
+                /* The commonest cause of a plain no, and polkit does not say it. */
                 return reason == REASON_NOT_AUTHORIZED && authority_is_answered(policy, role, now) &&
-                                       session_is_lacking(now)
+                                       now->authority == AUTHORITY_NO && session_is_lacking(now)
                                ? REASON_NO_ACTIVE_SESSION
                                : reason;
         }
@@ -130,10 +130,13 @@ bool check_admission(struct trial *t) {
                 t->decision.reason = reason;
                 return true;
         }
-        if (reason != REASON_NONE)
-                return refuse(t, reason, t->decision.rule);
+        if (reason == REASON_NONE)
+                return true;
 
-        return true;
+        (void) refuse(t, reason, t->decision.rule);
+        if (reason == REASON_NOT_AUTHORIZED && authority_is_answered(t->policy, t->role, t->now))
+                t->decision.authority = t->now->authority;
+        return false;
 }
 
 enum verdict policy_observe(const struct policy *policy, const struct situation *now,

@@ -242,6 +242,12 @@ enum authority_answer {
         AUTHORITY_NO,
         AUTHORITY_FAILED,               /* gone, late or erring */
         AUTHORITY_OVERRUN,              /* too many questions on their way: not asked */
+        AUTHORITY_CHALLENGE,            /* a password would do, and nobody was to be asked for it */
+        AUTHORITY_NO_AGENT,             /* likewise, and there was nobody to ask */
+        AUTHORITY_REJECTED,             /* who was asked did not give the right one */
+        AUTHORITY_DISMISSED,            /* who was asked would not answer */
+        AUTHORITY_UNANSWERED,           /* who was asked did not answer in time */
+        _AUTHORITY_MAX,
 };
 
 enum declared_set {
@@ -354,6 +360,7 @@ struct decision {
         unsigned resources;             /* bits of those granted; with clamp maybe not all asked */
         int64_t values[_RESOURCE_MAX];
         enum superior superior;         /* that refused or lowered it */
+        enum authority_answer authority; /* that denied, with REASON_NOT_AUTHORIZED */
         bool about_resource;            /* verdict and reason are about this: */
         enum resource_index resource;
         int64_t asked;                  /* if denied or clamped by a limit; of a quota: the place */
@@ -449,6 +456,9 @@ struct decision policy_evaluate_traced(const struct policy *policy, const struct
  */
 enum reason policy_role_admits(const struct policy *policy, const struct role *role,
                                const struct situation *now, struct rule *ret_rule);
+
+/* What an answer of polkit's means: NONE of a yes, NEEDS_AUTHORIZATION of no answer yet. */
+enum reason authority_answer_reason(enum authority_answer answer);
 
 /*
  * Whether the caller may be told by name who has a CPU. A user namespace's never may. *ret_reason

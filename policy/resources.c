@@ -88,7 +88,11 @@ static bool check_resource_authority(struct trial *t, enum resource_index resour
         }
 
         reason = authority_answer_reason(t->now->resource_answers[resource]);
-        return reason == REASON_NONE || refuse_resource(t, resource, reason, limit);
+        if (reason == REASON_NONE || refuse_resource(t, resource, reason, limit))
+                return true;
+
+        t->decision.authority = t->now->resource_answers[resource];
+        return false;
 }
 
 static bool check_resource(struct trial *t, enum resource_index resource) {

@@ -92,9 +92,6 @@ bool check_admission(struct trial *t);
 bool authority_is_answered(const struct policy *policy, const struct role *role,
                            const struct situation *now);
 
-/* NONE of a yes, NEEDS_AUTHORIZATION of no answer yet. */
-enum reason authority_answer_reason(enum authority_answer answer);
-
 /* ---- limits.c ---- */
 
 bool role_has_band(const struct role *role);

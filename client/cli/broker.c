@@ -15,12 +15,15 @@ int broker_connect(struct broker *broker) {
         if (!broker->tried) {
                 broker->tried = true;
                 broker->error = rtgrant_open(&broker->handle, broker->socket, 0);
+                if (broker->error >= 0 && broker->may_ask)
+                        agent_start(&broker->agent);
         }
         return broker->error < 0 ? broker->error : 0;
 }
 
 void broker_done(struct broker *broker) {
         broker->handle = rtgrant_close(broker->handle);
+        agent_stop(&broker->agent);
         free(broker->leases);
         *broker = (struct broker) { .socket = broker->socket };
 }
@@ -107,6 +110,7 @@ void broker_request(const struct options *options, const struct thread *thread,
                 .size = sizeof(*ret),
                 .flags = (options->clamp ? RTGRANT_CLAMP : 0U) |
                          (options->dry_run ? RTGRANT_DRY_RUN : 0U) |
+                         (options->ask ? RTGRANT_MAY_ASK : 0U) |
                          (options->or_less ? RTGRANT_OR_LESS : 0U),
                 .role = options->role,
                 .reason = options->reason,

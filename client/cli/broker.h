@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "client/cli/agent.h"
 #include "client/cli/options.h"
 #include "client/cli/thread.h"
 #include "client/rtgrant.h"
@@ -19,6 +20,8 @@ struct lease_ref {
 struct broker {
         const char *socket;     /* borrowed; NULL: where rtgrant_open() looks for it */
         struct rtgrant *handle; /* owned; NULL until broker_connect() succeeded */
+        bool may_ask;           /* the user for a password, on this terminal if it is one */
+        struct agent agent;
         bool tried;
         int error;              /* what came of it */
         struct lease_ref *leases; /* owned; the caller's, once broker_find_lease() was asked */

@@ -21,6 +21,7 @@ enum {
         OPTION_NICE,
         OPTION_CLAMP,
         OPTION_DRY_RUN,
+        OPTION_ASK,
         OPTION_LIFETIME,
         OPTION_JSON,
         OPTION_OR_LESS,
@@ -61,6 +62,7 @@ static const struct option long_options[] = {
         { "nice", required_argument, NULL, OPTION_NICE },
         { "clamp", no_argument, NULL, OPTION_CLAMP },
         { "dry-run", no_argument, NULL, OPTION_DRY_RUN },
+        { "ask", no_argument, NULL, OPTION_ASK },
         { "lifetime", required_argument, NULL, OPTION_LIFETIME },
         { "json", no_argument, NULL, OPTION_JSON },
         { "or-less", no_argument, NULL, OPTION_OR_LESS },
@@ -261,6 +263,9 @@ static int take_option(struct options *o, int c) {
                 return 0;
         case OPTION_DRY_RUN:
                 o->dry_run = true;
+                return 0;
+        case OPTION_ASK:
+                o->ask = true;
                 return 0;
         case OPTION_LIFETIME:
                 status = option_parse_number(o, "--lifetime", optarg, 1, UINT32_MAX, &number);

@@ -45,6 +45,7 @@ struct options {
         int nice;
         bool clamp;
         bool dry_run;
+        bool ask;                       /* polkit may ask for a password */
         unsigned lifetime_s;            /* 0: as long as the thread */
         bool or_less;
         bool is_relative;               /* --relative; there is no PRIORITY then */

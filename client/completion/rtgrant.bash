@@ -74,7 +74,7 @@ _rtgrant_scan() {
         done
 }
 
-_rtgrant_options='--all-tasks --batch --block-queue --clamp --cpu-latency --deadline --dry-run --feeds --fifo --frames --help --idle
+_rtgrant_options='--all-tasks --ask --batch --block-queue --clamp --cpu-latency --deadline --dry-run --feeds --fifo --frames --help --idle
         --irq --json --lifetime --load --max --memlock --nice --or-less --other --pid --rate --reason --relative --reset-on-fork --role --rr --sched-deadline --sched-period
         --sched-runtime --socket --verbose --version
         -D -P -R -T -V -a -b -d -f -h -i -m -o -p -r -v'
@@ -148,9 +148,10 @@ _rtgrantctl() {
 
         options='--help --json --socket --version'
         case ${COMP_WORDS[at]} in
-        list | monitor) options+=' --all' ;;
-        top) options+=' --all --once' ;;
-        revoke) options+=' --all --user' ;;
+        list | monitor) options+=' --all --ask' ;;
+        top) options+=' --all --ask --once' ;;
+        revoke) options+=' --all --ask --user' ;;
+        reload) options+=' --ask' ;;
         irq) options='--all --help --import-rtirq --interval --json --sysroot' ;;
         doctor) options+=' --all --pid --sysroot' ;;
         policy) options+=' --check' ;;

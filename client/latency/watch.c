@@ -104,6 +104,7 @@ static void explain_kernel(char *text, size_t size) {
 
 void watch_ask_broker(struct watch *w, const char *socket, int cpu, bool may_ask) {
         struct rtgrant_answer answer = { .size = sizeof(answer) };
+        struct agent agent = { 0 };
         bool began = w->handle != NULL;
         int r = 0;
 
@@ -115,8 +116,11 @@ void watch_ask_broker(struct watch *w, const char *socket, int cpu, bool may_ask
         }
         if (!began)
                 r = rtgrant_open(&w->handle, socket, 5000);
+        if (r >= 0 && may_ask)
+                agent_start(&agent);
         if (r >= 0)
                 r = rtgrant_observe(w->handle, cpu, may_ask ? RTGRANT_MAY_ASK : 0, &answer);
+        agent_stop(&agent);
         if (r >= 0 && !began) {
                 r = wait_for_begin(w);
                 if (r == -EPERM)

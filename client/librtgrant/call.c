@@ -10,7 +10,9 @@
 #include "client/librtgrant/handle.h"
 
 /* Longer than the 25 s for which the broker waits for the user. */
-#define ASKING_MS 27000
+/* The broker waits 25 s for a user to answer a question. */
+#define QUESTION_MS 25000
+#define ASKING_MS 2000
 
 static void call_remove(struct rtgrant *handle, struct call *call) {
         for (struct call **p = &handle->calls; *p; p = &(*p)->next)
@@ -257,17 +259,31 @@ int handle_call(struct rtgrant *handle, struct call *call, uint64_t deadline_ns)
         return r;
 }
 
+/* How many questions the user may be asked: one about the role, and one about each resource. */
+static int max_questions(const union wire_request *request) {
+        uint32_t resources = WIRE_WANT_ALL & ~(uint32_t) (WIRE_WANT_SCHED | WIRE_WANT_NICE);
+
+        switch (request->header.verb) {
+        case WIRE_HELLO:
+                return (request->hello.flags & WIRE_HELLO_MAY_ASK) != 0;
+        case WIRE_ACQUIRE:
+                return request->acquire.flags & WIRE_ACQUIRE_MAY_ASK
+                               ? 1 + __builtin_popcount(request->acquire.want & resources)
+                               : 0;
+        case WIRE_UPDATE:
+                return (request->update.flags & WIRE_ACQUIRE_MAY_ASK) != 0;
+        case WIRE_OBSERVE:
+                return (request->observe.flags & WIRE_OBSERVE_MAY_ASK) != 0;
+        }
+        return 0;
+}
+
 /* Where the user may be asked, the broker itself sets the limit. */
 static int call_timeout_ms(const struct rtgrant *handle, const struct call *call) {
-        const union wire_request *request = &call->request;
-        bool asks = (request->header.verb == WIRE_ACQUIRE &&
-                     (request->acquire.flags & WIRE_ACQUIRE_MAY_ASK)) ||
-                    (request->header.verb == WIRE_UPDATE &&
-                     (request->update.flags & WIRE_ACQUIRE_MAY_ASK)) ||
-                    (request->header.verb == WIRE_OBSERVE &&
-                     (request->observe.flags & WIRE_OBSERVE_MAY_ASK));
+        int n = max_questions(&call->request);
+        int asking_ms = n > 0 ? n * QUESTION_MS + ASKING_MS : 0;
 
-        return asks && handle->timeout_ms < ASKING_MS ? ASKING_MS : handle->timeout_ms;
+        return handle->timeout_ms < asking_ms ? asking_ms : handle->timeout_ms;
 }
 
 int handle_call_now(struct rtgrant *handle, struct call *call) {

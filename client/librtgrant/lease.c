@@ -83,6 +83,25 @@ int rtgrant_restore_all(struct rtgrant *handle, struct rtgrant_answer *ret_answe
         return call_plain(handle, WIRE_RESTORE_ALL, ret_answer);
 }
 
+int rtgrant_authenticate(struct rtgrant *handle, struct rtgrant_answer *ret_answer) {
+        union wire_request request = {
+                .hello.header.size = sizeof(request.hello),
+                .hello.header.verb = WIRE_HELLO,
+                .hello.flags = WIRE_HELLO_ADMIN | WIRE_HELLO_MAY_ASK,
+        };
+        struct rtgrant_answer answer = { .size = sizeof(answer) };
+        int r;
+
+        r = public_check_out(ret_answer, ANSWER_SIZE_FIRST);
+        if (r < 0)
+                return r;
+        r = call_for_answer(handle, &request, &answer);
+        if (r >= 0) /* it came as the whole of a status */
+                answer = (struct rtgrant_answer) { .size = sizeof(answer) };
+        public_copy_out(&answer, sizeof(answer), ret_answer);
+        return r;
+}
+
 int rtgrant_observe(struct rtgrant *handle, int cpu, unsigned flags,
                     struct rtgrant_answer *ret_answer) {
         union wire_request request = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """An authentication agent of polkit's, as a desktop has one: a program of root's on the bus.
 
-authentication_agent.py PID START-TIME yes|no|never|late: for that process. "late": a yes for a
-question that is taken back. Writes "ready", then "asked" for each question, "cancelled" for each
+authentication_agent.py PID START-TIME yes|no|dismiss|never|late: for that process. "no": as who
+types a wrong password; "late": a yes for a question that is taken back. Writes "ready", then "asked" for each question, "cancelled" for each
 that is taken back, and "answered" for each late yes.
 """
 
@@ -61,6 +61,9 @@ def main(pid, start_time, mode):
             return  # nor is the call answered
         if mode == "late":
             waiting.append(arguments)
+            return
+        if mode == "dismiss":
+            invocation.return_dbus_error("org.freedesktop.PolicyKit1.Error.Cancelled", "no time")
             return
         if mode == "yes":
             answer_yes(arguments)

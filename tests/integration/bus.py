@@ -118,6 +118,8 @@ class Bus:
         self.log_path = f"{self.directory}/log"
         self.address = f"unix:path={self.directory}/bus"
         self.environment = {"DBUS_SYSTEM_BUS_ADDRESS": self.address}
+        os.mkdir(f"{self.directory}/dbus")
+        os.symlink(f"{self.directory}/bus", f"{self.directory}/dbus/system_bus_socket")
         self._log = open(self.log_path, "wb")
         self._groups = []
         self.bus = self.polkitd = None
@@ -130,6 +132,15 @@ class Bus:
         with open(f"{self.directory}/{name}", "a", encoding="utf-8") as file:
             for user, uid in USERS.items():
                 file.write(line.format(user=user, uid=uid))
+
+    def write_passwords(self, passwords):
+        """{user: password}, for those who see our users; nobody else has one there."""
+        with open(f"{self.directory}/shadow", "w", encoding="utf-8") as file:
+            for user, password in passwords.items():
+                hashed = subprocess.run(["openssl", "passwd", "-6", password], check=True, text=True,
+                                        stdout=subprocess.PIPE).stdout.strip()
+                file.write(f"{user}:{hashed}:19000:0:99999:7:::\n")
+        os.chmod(f"{self.directory}/shadow", 0o600)
 
     def run(self, mounts, command, environment=None, **values):
         """Starts a program that sees our users, and our {name: path}, in place of the machine's."""

@@ -87,7 +87,7 @@ def test_what_polkits_action_would_need(make_daemon, bus):
 
     within = why_in_session(daemon, bus, bus.session(ALICE), *request)
     assert "you sit at the machine, so auth_admin_keep unless" in within
-    assert within.splitlines()[-1] == "  remedy: ask in earnest, with an administrator's password"
+    assert within.splitlines()[-1] == "  remedy: ask in earnest, with --ask and an administrator's password"
 
     part = json.loads(why_in_session(daemon, bus, bus.session(ALICE), *request, "--json"))
     assert part["polkit"] == {"action": "org.rtgrant.realtime-high", "active": "auth_admin_keep",

@@ -428,6 +428,46 @@ static void test_whether_one_is_an_administrator_is_asked(void **state) {
         session_stop(&f);
 }
 
+static void script_authenticated(struct fake_broker *broker) {
+        struct wire_hello_reply reply = { .state = WIRE_STATE_ADMIN, .version = "a status" };
+        const struct wire_hello *hello = (const struct wire_hello *) &broker->request;
+
+        if (fake_receive(broker) == 0)
+                return;
+        if (hello->flags != (WIRE_HELLO_ADMIN | WIRE_HELLO_MAY_ASK))
+                reply.reason = RTGRANT_REASON_INVALID;
+        fake_reply(broker, &reply, sizeof(reply));
+}
+
+static void script_not_authenticated(struct fake_broker *broker) {
+        struct wire_answer no = {
+                .reason = RTGRANT_REASON_ADMIN_ONLY,
+                .explanation = { .text = "cause", .help = "help" },
+        };
+
+        while (fake_receive(broker) > 0)
+                fake_reply(broker, &no, sizeof(no));
+}
+
+static void test_a_user_becomes_an_administrator(void **state) {
+        struct rtgrant_answer answer = { .size = sizeof(answer) };
+        struct session f;
+
+        session_start(&f, script_authenticated, NULL, 0);
+        assert_int_equal(rtgrant_authenticate(f.handle, &answer), 0);
+        assert_int_equal(answer.reason, RTGRANT_REASON_NONE);
+        assert_string_equal(answer.role, ""); /* nothing of the status */
+        session_stop(&f);
+
+        session_start(&f, script_not_authenticated, NULL, 0);
+        assert_int_equal(rtgrant_authenticate(f.handle, &answer), -EPERM);
+        assert_int_equal(answer.reason, RTGRANT_REASON_ADMIN_ONLY);
+        assert_string_equal(answer.text, "cause");
+        assert_string_equal(answer.help, "help");
+        session_stop(&f);
+        assert_int_equal(rtgrant_authenticate(NULL, NULL), -EINVAL);
+}
+
 /* Sixteen of ours are 1152 bytes: as much as twenty-eight of 40. */
 static void script_many_offers(struct fake_broker *broker) {
         struct wire_hello_reply reply = { .n_offers = 20, .offer_size = 40 };
@@ -551,6 +591,7 @@ int main(void) {
                 cmocka_unit_test(test_bad_policies),
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_whether_one_is_an_administrator_is_asked),
+                cmocka_unit_test(test_a_user_becomes_an_administrator),
                 cmocka_unit_test(test_status_with_more_offers_than_we_know),
                 cmocka_unit_test(test_occupants),
                 cmocka_unit_test(test_observe),

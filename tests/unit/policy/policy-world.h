@@ -100,7 +100,7 @@ static inline void make_role(struct world *w, size_t i, uint64_t *seed) {
 static inline void make_now(struct world *w, uint64_t *seed) {
         w->now = (struct situation) {
                 .authority = one_in(seed, 2) ? AUTHORITY_UNASKED
-                                             : (enum authority_answer) between(seed, 1, 4),
+                                             : (enum authority_answer) between(seed, 1, _AUTHORITY_MAX - 1),
                 .authority_role = (size_t) between(seed, 0, (int) w->policy.n_roles - 1),
                 .uid = (uid_t) between(seed, 0, ID_UNIVERSE),
                 .n_gids = (size_t) between(seed, 0, IDS_MAX),

@@ -337,6 +337,11 @@ static void test_polkit_is_asked_for_just_what_its_yes_grants(void **state) {
                         [AUTHORITY_NO] = REASON_NOT_AUTHORIZED,
                         [AUTHORITY_FAILED] = REASON_AUTHORITY_UNAVAILABLE,
                         [AUTHORITY_OVERRUN] = REASON_AUTHORITY_BUSY,
+                        [AUTHORITY_CHALLENGE] = REASON_NOT_AUTHORIZED,
+                        [AUTHORITY_NO_AGENT] = REASON_NOT_AUTHORIZED,
+                        [AUTHORITY_REJECTED] = REASON_NOT_AUTHORIZED,
+                        [AUTHORITY_DISMISSED] = REASON_NOT_AUTHORIZED,
+                        [AUTHORITY_UNANSWERED] = REASON_NOT_AUTHORIZED,
                 };
                 struct world w;
                 struct decision asked, d;
@@ -358,10 +363,12 @@ static void test_polkit_is_asked_for_just_what_its_yes_grants(void **state) {
                 asked.verdict = VERDICT_GRANT;
                 assert_same_grant(&asked, &d);
 
-                for (int answer = AUTHORITY_NO; answer <= AUTHORITY_OVERRUN; answer++) {
+                for (int answer = AUTHORITY_NO; answer < _AUTHORITY_MAX; answer++) {
                         d = evaluate_with_answer(&w, (enum authority_answer) answer, role);
                         assert_int_equal(d.verdict, VERDICT_DENY);
                         assert_int_equal(d.reason, reasons[answer]);
+                        if (d.reason == REASON_NOT_AUTHORIZED)
+                                assert_int_equal(d.authority, answer);
                         assert_ptr_equal(d.role, asked.role);
                 }
         }

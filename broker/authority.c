@@ -89,7 +89,9 @@ struct authority {
 
 /* Until then the call keeps the connection, which a reload may be about to give up. */
 static void on_called_off(GObject *source, GAsyncResult *async, gpointer userdata) {
-        g_autoptr(GVariant) ignored = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), async, NULL);
+        GVariant *nothing = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), async, NULL);
+
+        g_clear_pointer(&nothing, g_variant_unref);
 }
 
 /* So that a user who is being asked need not answer any more. */

@@ -76,9 +76,10 @@ start() {
         await is_running "$user" "$PROGRAM" "$name"
 }
 
-# What chrt(1), which knows nothing of us, says of a thread: "SCHED_FIFO|SCHED_RESET_ON_FORK 65".
+# What chrt(1), which knows nothing of us, says of a thread: "SCHED_FIFO|SCHED_RESET_ON_FORK 65". Newer
+# ones say more.
 scheduling() {
-        chrt -p "$1" | awk -F': ' '{ printf "%s%s", sep, $2; sep = " " }'
+        chrt -p "$1" | awk -F': ' '/ policy: | priority: / { printf "%s%s", sep, $2; sep = " " }'
 }
 
 # The same, with the nice value.

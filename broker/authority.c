@@ -248,6 +248,7 @@ static void flight_start(struct flight *flight) {
         guint32 flags = flight->user_is_asked ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
                                               : POLKIT_CHECK_AUTHORIZATION_FLAGS_NONE;
 
+        g_free(flight->cancellation);
         flight->cancellation = g_strdup_printf("%" PRIu64, ++flight->authority->n_asked);
         flight->ticket = g_new(struct ticket, 1);
         flight->ticket->flight = flight;

@@ -99,7 +99,7 @@ def test_S33_an_unknown_verb(daemon, verb):
 
 
 @pytest.mark.parametrize("verb,values", [
-    (wire.HELLO, {"flags": 2}),
+    (wire.HELLO, {"flags": 1 << 2}),
     (wire.ACQUIRE, {"flags": 1 << 4, "want": 1, "policy": FIFO, "priority": 5}),
     (wire.ACQUIRE, {"flags": 1 << 63, "want": 1, "policy": FIFO, "priority": 5}),
     (wire.ACQUIRE, {"want": 1 << 6 | 1, "policy": FIFO, "priority": 5}),

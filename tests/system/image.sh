@@ -184,7 +184,7 @@ make_product() {
         DESTDIR=$stage quietly "installing" on_suite meson install -C "$BUILT" --no-rebuild
 
         mkdir -p "$tests" "$stage/etc/systemd/system"
-        cp guest plain-init disk-init session lib.sh test-* "$BUILT/target" "$tests/"
+        cp guest plain-init disk-init session on-terminal who-may lib.sh test-* "$BUILT/target" "$tests/"
         cp "$PROJECT/README.md" "$tests/readme"
         printf '%s\n' "$@" >"$tests/selected"
         make_modules "$stage"

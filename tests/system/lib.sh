@@ -156,7 +156,8 @@ has_session() {
 }
 
 # in_session WANTED USER COMMAND — it ends with that status; what it said is in $SAID. Asked again
-# where polkit or the broker takes longer than is waited: an emulated machine that starts a login is slow.
+# where polkit, the broker or who types a password takes longer than is waited: an emulated machine that
+# starts a login is slow.
 in_session() {
         local wanted=$1 user=$2 status tries=0
 
@@ -166,10 +167,36 @@ in_session() {
                 await test -e "/run/login-$user/answer"
                 { read -r status && SAID=$(cat); } <"/run/login-$user/answer"
                 tries=$((tries + 1))
-                [[ $SAID == *"did not answer"* || $SAID == *"does not answer"* ]] && [ $tries -lt 20 ] || break
+                [[ $SAID == *"did not answer"* || $SAID == *"does not answer"* || $SAID == *"one in time"* ]] && [ $tries -lt 20 ] || break
                 sleep 1
         done
         [ "$status" = "$wanted" ] || fail "'$3' of $user ended with $status instead of $wanted: $SAID"
+}
+
+# on_terminal WANTED USER KEYS COMMAND — the same, on a terminal on which KEYS are typed when somebody is
+# asked for a password; see the program on-terminal.
+on_terminal() {
+        printf '%s\n' "$4" >"/run/login-$2/line"
+        in_session "$1" "$2" "'$PWD/on-terminal' '$3' \"\$(cat '/run/login-$2/line')\""
+}
+
+# passwords USER:PASSWORD… — in place of those that there are, until the test ends.
+passwords() {
+        install -d -m 700 /run/passwords
+        cp -p /etc/{group,gshadow,shadow} /run/passwords
+        printf '%s\n' "$@" | chpasswd
+}
+
+# watch_questions — what polkit says to agents from now on, in a file.
+watch_questions() {
+        busctl monitor --match "interface='org.freedesktop.PolicyKit1.AuthenticationAgent'" \
+                >/run/questions 2>/dev/null &
+        PROGRAMS+=($!)
+}
+
+# n_questions MEMBER — how many of these it said: BeginAuthentication, CancelAuthentication.
+n_questions() {
+        grep -c "Member=$1" /run/questions || true
 }
 
 # to_front VT — switches to that console.
@@ -234,6 +261,8 @@ clean_up() {
         for user in "${LOGINS[@]}"; do
                 pkill -KILL -u "$user" || true # servers outlive their login
         done
+        [ ! -d /run/passwords ] || mv /run/passwords/* /etc/
+        rm -rf /run/passwords
 }
 trap clean_up EXIT
 
